@@ -116,13 +116,14 @@ class _Arrived(NamedTuple):
     body: bytes
     header: bytes  # its hash
     size: int  # of the frame
+    head: bytes = b""  # of its chain, from its turn on
 
 
 @dataclass(slots=True)
 class _Unread:
     """Frames of one peer and lane that wait to be read: those in order, and those that came before their turn."""
 
-    ready: deque[tuple[_Arrived, bytes]] = field(default_factory=deque)  # with the heads of the chain
+    ready: deque[_Arrived] = field(default_factory=deque)
     ahead: dict[int, _Arrived] = field(default_factory=dict)
 
 
@@ -287,7 +288,7 @@ class SessionCore:
             due += 1
             self.bytes_received += following.size
             head = self.transcript.add(peer, "received", lane, following.header, following.body)
-            unread.ready.append((following, head))
+            unread.ready.append(following._replace(head=head))
         if unread.ready and (waiter := self.waiters.get((peer, lane))) is not None:
             _wake(waiter)
 
@@ -296,8 +297,8 @@ class SessionCore:
         unread = self.unread[peer].get(lane)
         if unread is None or not unread.ready:
             return None
-        arrived, head = unread.ready.popleft()
-        self._pass(peer, "received", lane, head)
+        arrived = unread.ready.popleft()
+        self._pass(peer, "received", lane, arrived.head)
         self.buffered[peer] -= arrived.size + HELD_FRAME_BYTES
         if not unread.ready and not unread.ahead:
             del self.unread[peer][lane]

@@ -73,6 +73,7 @@ class Session:
     def __init__(self, core: SessionCore, path: str, parent: Session | None, parties: tuple[str, ...]) -> None:
         self.core, self.path, self._parent = core, path, parent
         self._round: int = parent._round if parent is not None else 0
+        self._heads: dict[str, bytes] = {}
         self.me = core.me
         self.parties = parties
         self.others = tuple(p for p in self.parties if p != self.me)
@@ -299,6 +300,14 @@ class Session:
         async for rows in rows_of_chunks(self._pieces(frm, kind, partial(data_of, kind), number * width), width):
             yield rows
 
+    def head_sent(self, to: str) -> bytes:
+        """SHA-256 over all that went to a peer on this lane: the `head_read` of the peer, once it has read it."""
+        return self.core.transcript.head(to, "sent", self.path)
+
+    def head_read(self, frm: str) -> bytes:
+        """SHA-256 over all of a peer's that has been read on this lane."""
+        return self._heads[frm]
+
     async def open(
         self, label: str, values: NDArray[Any], to: Iterable[str] | None = None, *, number: int | None = None
     ) -> None:
@@ -445,6 +454,7 @@ class Session:
     async def _take(self, frm: str, kind: type[M], read: Callable[[bytes], R]) -> tuple[R, bool, int]:
         """What is read of the next message, whether it ends its stream, and its size in bytes."""
         arrived = await self.core.take(frm, self.path, kind)
+        self._heads[frm] = arrived.head
         lane: Session | None = self
         while lane is not None:
             lane._round = max(lane._round, arrived.round)

@@ -50,7 +50,7 @@ class Window(NamedTuple):
         return str(self.latest) if self.oldest == self.latest else f"{self.oldest} to {self.latest}"
 
 
-WINDOW: Final = Window(23, 24)  # from 24 on two compute where parties may deviate; no borrows are dealt in 22
+WINDOW: Final = Window(23, 25)  # in 24 two compute where parties may deviate, in 25 checks of transfers are apart
 WIRE_VERSION: Final = str(WINDOW.latest)
 
 

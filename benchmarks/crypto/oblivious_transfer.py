@@ -21,9 +21,9 @@ from crypto.primitives.correlation_robust import hash_words
 from crypto.primitives.keystream import Keystream
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.transfers import extension_seeds
-from crypto.protocols.transfers.extension_check import BatchCheck, corrections_bytes, extra
+from crypto.protocols.transfers.extension_check import BatchCheck, check_bytes
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
-from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, Expanded, ReceiverSeeds, SenderSeeds, Told
 from crypto.protocols.transfers.ot_extension import BATCH, Keep, lowest_bits, whole
 
 MPYC = Path(__file__).parent.parent / "peers" / "mpyc_comparisons.py"
@@ -32,6 +32,7 @@ COMPARISONS = (("at 64 bits", 64, 0.25), ("at 24 bits", 24, 0.12), ("at 18 bits"
 CHECK_TARGET = 1.15
 LEVEL, LEVEL_BITS, LEVEL_TARGET_S = 2_240_000, 9, 0.8  # retail at 0.1 %, three parties: pairs, and bits of capped sums
 NO_OFFSET = np.zeros((1, 2), np.uint64)
+HEAD = bytes(32)  # of a chain
 DOT_TARGET_S, BASE_TARGET_S = 0.15, 0.040
 
 
@@ -71,7 +72,7 @@ def _checks(settings: Settings) -> Table:
     table = Table(
         "Oblivious-transfer extension: batches with and without their check, in turn, processor time of both sides",
         ("what", "ns each", "without ns", "× without", "median ×", "target ×"),
-        notes=["without: corrections are not hashed, nor rows, and nothing is compared"],
+        notes=["without: rows are not hashed, and nothing is compared; the link hashes corrections in either case"],
     )
     kinds: tuple[tuple[str, Callable[[int], Callable[[], object]], int], ...] = (
         ("random transfers", _transfers, 1),
@@ -81,9 +82,7 @@ def _checks(settings: Settings) -> Table:
         for k in (1, 2, 3, 4):
             settings.tell(f"{name}, k = {k}, with and without check")
             work = make(k)
-            unchecked = partial(
-                _Unchecked, corrections_bytes(k, 0, symbol_bits) - block_count(k, symbol_bits) * extra(k) // 8
-            )
+            unchecked = partial(_Unchecked, check_bytes(k, symbol_bits))
             taken: tuple[list[float], list[float]] = ([], [])
             for _ in range(3 if settings.quick else 25):
                 for found, check in zip(taken, (BatchCheck, unchecked), strict=True):
@@ -150,9 +149,9 @@ def _transfers(k: int, keep: Keep = whole) -> Callable[[], object]:
 
     def batch() -> None:
         first = receiver.used
-        corrections, chosen = receiver.expand(choices)
-        keep(chosen, NO_OFFSET, first, 0)
-        keep(sender.expand(corrections), sender.offsets(1), first, 0)
+        batch = receiver.expand(choices)
+        keep(batch.rows, NO_OFFSET, first, 0)
+        keep(sender.expand(_told(batch)), sender.offsets(1), first, 0)
 
     return batch
 
@@ -165,11 +164,15 @@ def _symbols(k: int) -> Callable[[], object]:
 
     def batch() -> None:
         first = receiver.used
-        corrections, chosen = receiver.expand(choices)
-        hash_words(chosen, first, 0, NO_OFFSET, np.uint8)
-        hash_words(sender.expand(corrections, SYMBOL_BITS), first, 0, sender.offsets(SYMBOL_BITS), np.uint8)
+        batch = receiver.expand(choices)
+        hash_words(batch.rows, first, 0, NO_OFFSET, np.uint8)
+        hash_words(sender.expand(_told(batch), SYMBOL_BITS), first, 0, sender.offsets(SYMBOL_BITS), np.uint8)
 
     return batch
+
+
+def _told(batch: Expanded) -> Told:
+    return Told(batch.corrections, HEAD, batch.check(HEAD))
 
 
 def _triples(k: int) -> Callable[[], object]:

@@ -22,7 +22,7 @@ from crypto.primitives.shares.masks import SECRET_BYTES, add_masks
 from crypto.protocols.alignment.layers import KERNEL_POINTS
 from crypto.protocols.transfers.base_ot import KEY_BYTES
 from crypto.protocols.transfers.extension_codes import block_count
-from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds, Told
 from crypto.protocols.transfers.ot_extension import BATCH
 from link.executor import Executor
 from link.transcripts.transcript import Chain, header_of
@@ -38,6 +38,7 @@ _MULTIPLY_S, _MASK_S, _FRAME_S, _COUNT_S, _TRANSFER_S = 0.14, 0.04, 0.06, 0.08, 
 _MASKED_BYTES: Final = 1 << 18
 _BODY_BYTES: Final = 1 << 16
 _ITEMS, _ITEMS_A_ROW = 64, 10
+_HEAD = bytes(32)  # of a chain
 _MOST_WORDS: Final = 1 << 20  # that are counted at a time: a few milliseconds
 MEASURED_ROWS: Final = 10_000  # that are made up
 
@@ -120,9 +121,10 @@ def transfer_s() -> float:
     choices = np.frombuffer(random.bytes(BATCH // 8), np.uint8)
 
     def both_halves() -> None:
-        corrections, chosen = receiver.expand(choices)
-        hash_blocks(chosen, 0, 0, np.zeros((1, 2), np.uint64))
-        hash_blocks(sender.expand(corrections), 0, 0, sender.offsets(1))
+        batch = receiver.expand(choices)
+        hash_blocks(batch.rows, 0, 0, np.zeros((1, 2), np.uint64))
+        told = Told(batch.corrections, _HEAD, batch.check(_HEAD))
+        hash_blocks(sender.expand(told), 0, 0, sender.offsets(1))
 
     return _repeated(both_halves, _TRANSFER_S) / BATCH
 

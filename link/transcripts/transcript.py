@@ -86,6 +86,10 @@ class Transcript:
         chain.add(header, body)
         return chain.head
 
+    def head(self, peer: str, direction: Direction, lane: str) -> bytes:
+        """The head of a lane's chain."""
+        return self.chains[peer, direction][lane].head
+
     def frames(self, peer: str, direction: Direction, lane: str) -> int:
         """How many frames of a lane have been recorded, which is the number of the next one."""
         chain = self.chains[peer, direction].get(lane)

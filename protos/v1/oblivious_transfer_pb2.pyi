@@ -175,7 +175,7 @@ Global___TreeCheck: _TypeAlias = TreeCheck  # noqa: Y015
 
 @_typing.final
 class ExtensionRows(_message.Message):
-    """A batch of the extension: the choice bits under the sums of all seeds' streams, a row per tree, and its check."""
+    """A batch of the extension: the choice bits under the sums of all seeds' streams, a row per tree."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -193,3 +193,24 @@ class ExtensionRows(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExtensionRows: _TypeAlias = ExtensionRows  # noqa: Y015
+
+@_typing.final
+class ExtensionCheck(_message.Message):
+    """Its check: hashes of the choices, the last of which are random, and one over the hashes of the receiver's rows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExtensionCheck: _TypeAlias = ExtensionCheck  # noqa: Y015

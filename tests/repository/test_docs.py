@@ -75,6 +75,7 @@ PROTOCOL_PAGES = {
     "transfers.oprf": "oprf",
     "transfers.oprf_check": "oprf",
     "transfers.programmable_oprf": "oprf",
+    "transfers.extension_batches": "ot-extension",
     "transfers.extension_check": "ot-extension",
     "transfers.seed_trees": "ot-extension",
     "transfers.ot_extension": "ot-extension",

@@ -1,6 +1,7 @@
 """`tests/wire/baseline.json`: the frames of seeded runs of every protocol and of some jobs, and their wire version.
 
-`earlier` has the last baseline of each earlier version that nodes still speak.
+`earlier` has the last baseline of each earlier version that nodes still speak. A window is part of the greetings, so
+each baseline says from which version on nodes spoke then.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ def frozen(file: Path = FILE) -> dict[str, Any]:
 
 
 @contextmanager
-def speaking(version: int) -> Iterator[None]:
-    """All parties of what runs meanwhile speak this version of the wire alone."""
+def speaking(window: Window) -> Iterator[None]:
+    """All parties of what runs meanwhile have this window."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Terms.__init__, "__defaults__", (Window(version, version),))
+        patch.setattr(Terms.__init__, "__defaults__", (window,))
         yield
 
 
@@ -62,4 +63,5 @@ def freeze() -> None:
     for file in EARLIER.glob("*.json"):
         if int(file.stem) < WINDOW.oldest:
             file.unlink()
-    FILE.write_text(json.dumps({"wire_version": WIRE_VERSION, **now}, indent=1) + "\n", encoding="utf-8")
+    window = {"wire_version": WIRE_VERSION, "oldest_version": str(WINDOW.oldest)}
+    FILE.write_text(json.dumps({**window, **now}, indent=1) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.run import PartyRun
 from link.executor import ThreadExecutor
-from link.version import WINDOW, WIRE_VERSION
+from link.version import WINDOW, WIRE_VERSION, Window
 from protos.v1.link_pb2 import Frame
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import DATA, job, run_job
@@ -58,7 +58,7 @@ def test_every_version_of_the_window_has_a_baseline() -> None:
 
 @pytest.mark.parametrize(("version", "kind", "name"), RUNS)
 def test_who_speaks_an_earlier_version_sends_what_was_sent_then(version: int, kind: str, name: str) -> None:
-    with speaking(version):
+    with speaking(Window.read(BEFORE[version]["wire_version"], BEFORE[version]["oldest_version"])):
         found = PROTOCOLS[name].digests() if kind == "protocols" else asdict(Wire.of(*play(name)))
     assert found == BEFORE[version][kind][name], AFTER.format(name=name, version=version)
 

@@ -35,21 +35,21 @@ import numpy as np
 from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.digit_tables import Digit, Packed, chain, index_of, look_up, outcomes
 from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.extension_batches import tell_batch
+from crypto.protocols.transfers.extension_seeds import Expanded, ReceiverSeeds, SenderSeeds, Told
 from crypto.protocols.transfers.stages import in_stages
 from crypto.protocols.transfers.table_transfers import (
     INDEX_BITS,
     Table,
     choose,
-    chosen_bytes,
     chunks,
     filled,
+    hear_choices,
     octets,
     pads_of,
     symbol_count,
 )
 from link.session import Session
-from protos.v1.oblivious_transfer_pb2 import ExtensionRows
 from protos.v1.shares_pb2 import LeafTables
 
 CHUNKS_AT_ONCE: Final = 2
@@ -86,8 +86,8 @@ class _Sending:
     def tables(self) -> list[Table]:
         return [digit.table for digit in self.digits.values()]
 
-    def prepare(self, chunk: _Chunk, corrections: Packed) -> None:
-        pads = pads_of(self.seeds, self.tables, corrections, len(chunk.numbers))
+    def prepare(self, chunk: _Chunk, told: Told) -> None:
+        pads = pads_of(self.seeds, self.tables, told, len(chunk.numbers))
         chunk.pads.update(zip(self.digits, (pad[0] for pad in pads), strict=True))
 
     def write(self, chunk: _Chunk, i: int) -> Words:
@@ -108,12 +108,12 @@ class _Receiving:
     def tables(self) -> list[Table]:
         return [digit.table for digit in self.digits.values()]
 
-    def choose(self, chunk: _Chunk) -> Packed:
+    def choose(self, chunk: _Chunk) -> Expanded:
         indices = [index_of(digit, chunk.numbers, chunk.shares.get(i - 1)) for i, digit in self.digits.items()]
-        corrections, pads = choose(self.seeds, self.tables, indices)
+        batch, pads = choose(self.seeds, self.tables, indices)
         chunk.indices.update(zip(self.digits, indices, strict=True))
         chunk.pads.update(zip(self.digits, (pad[0] for pad in pads), strict=True))
-        return corrections
+        return batch
 
     def read(self, chunk: _Chunk, i: int, found: Words) -> None:
         chunk.shares[i] = look_up(found ^ chunk.pads.pop(i), chunk.indices.pop(i))
@@ -149,13 +149,12 @@ async def carried(
         if sending:  # what this party draws for a digit is part of its index into the next
             chunk.shares = {i: _bits(random.bytes(len(chunk.numbers) // 8)) for i in sending.digits}
         if receiving:
-            await choosing.send_array(peer, ExtensionRows, await session.compute(receiving.choose, chunk))  # -> 1
+            await tell_batch(choosing, peer, await session.compute(receiving.choose, chunk))  # -> 1
 
     async def take_choices(chunk: _Chunk) -> None:
         if sending:
-            shape = (chosen_bytes(sending.tables, len(chunk.numbers), sending.seeds.field_bits),)
-            corrections = await offering.recv_array(peer, ExtensionRows, np.uint8, shape)  # <- 1
-            await session.compute(sending.prepare, chunk, corrections)
+            told = await hear_choices(offering, peer, sending.seeds, sending.tables, len(chunk.numbers))  # <- 1
+            await session.compute(sending.prepare, chunk, told)
 
     async def pass_digit(chunk: _Chunk, i: int) -> None:
         if i not in lanes:

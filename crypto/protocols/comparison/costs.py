@@ -15,9 +15,9 @@ from crypto.protocols.comparison.digit_comparison import tables_of
 from crypto.protocols.comparison.digit_tables import CHAIN_BITS, chain, leaves
 from crypto.protocols.comparison.shared_lookup import offered_bytes, rows_at_once
 from crypto.protocols.comparison.shared_permutation import switch_work
-from crypto.protocols.transfers.costs import VectorSizes, rows_bytes, seeds_traffic, vectors_traffic
+from crypto.protocols.transfers.costs import VectorSizes, rows_traffic, seeds_traffic, vectors_traffic
+from crypto.protocols.transfers.extension_batches import MESSAGES
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.transfers.ot_extension import batches
 from crypto.protocols.transfers.table_transfers import Table, chosen_bytes, chunks, filled_up, symbol_count
 from crypto.protocols.transfers.vector_transfers import rounds as vector_rounds
 from link.traffic import Traffic
@@ -63,9 +63,8 @@ def comparison_traffic(
             _tables_traffic(traffic, leader, other, tables, size)
             octets = -(-size // 8)
             triples = 8 * octets * sum(levels)
-            rows, messages = rows_bytes(triples), len(batches(triples))
             for sender, receiver in ((leader, other), (other, leader)):
-                traffic.send(receiver, sender, rows, messages)
+                rows_traffic(traffic, sender, receiver, triples)
                 traffic.send(sender, receiver, 2 * octets * sum(levels), len(levels))
         traffic.rounds += 2 + len(levels)
         return
@@ -119,7 +118,7 @@ def look_up_traffic(traffic: Traffic, holders: Sequence[str], *, number: int, en
     for start in range(0, number, step):
         some = min(step, number - start)
         transfers = -(-some // ROWS) * ROWS * bits
-        traffic.send(second, first, rows_bytes(transfers), len(batches(transfers)))
+        rows_traffic(traffic, first, second, transfers)
         traffic.send(first, second, some * offered_bytes(bits))
         traffic.rounds += 2
 
@@ -163,7 +162,7 @@ def _tables_traffic(traffic: Traffic, sender: str, receiver: str, tables: Sequen
     if not tables:
         return
     chosen, answered, messages = _table_bytes(tuple(tables), number)
-    traffic.send(receiver, sender, chosen, messages)
+    traffic.send(receiver, sender, chosen, MESSAGES * messages)
     traffic.send(sender, receiver, answered, messages * len(tables))
 
 

@@ -24,21 +24,21 @@ from numpy.typing import NDArray
 from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.carry_chain import CHUNKS_AT_ONCE
 from crypto.protocols.comparison.digit_tables import Digit, index_of, look_up, positions, under
-from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.extension_batches import tell_batch
+from crypto.protocols.transfers.extension_seeds import Expanded, ReceiverSeeds, SenderSeeds, Told
 from crypto.protocols.transfers.stages import in_stages
 from crypto.protocols.transfers.table_transfers import (
     Packed,
     Table,
     choose,
-    chosen_bytes,
     chunks,
     filled,
+    hear_choices,
     octets,
     pads_of,
     symbol_count,
 )
 from link.session import Session
-from protos.v1.oblivious_transfer_pb2 import ExtensionRows
 from protos.v1.shares_pb2 import LeafTables
 
 GENERATE, PROPAGATE = 0, 1
@@ -93,8 +93,8 @@ async def send_digit_tables(
     choosing = session.lane("choices")
     writing: list[Session] = []
 
-    def written(chunk: _Chunk, corrections: Packed, shares: Planes) -> Packed:
-        pads = pads_of(seeds, tables, corrections, len(chunk.numbers))
+    def written(chunk: _Chunk, told: Told, shares: Planes) -> Packed:
+        pads = pads_of(seeds, tables, told, len(chunk.numbers))
         sent = []
         for index, (digit, pad) in enumerate(zip(digits, pads, strict=True)):
             found = positions(digit, chunk.numbers, order=order)[::-1]
@@ -106,11 +106,10 @@ async def send_digit_tables(
     async def send(chunk: _Chunk) -> None:
         number = len(chunk.numbers)
         shares = np.frombuffer(random.bytes(2 * len(digits) * number // 8), np.uint8).reshape(2, len(digits), -1)
-        shape = (chosen_bytes(tables, number, seeds.field_bits),)
-        corrections = await choosing.recv_array(peer, ExtensionRows, np.uint8, shape)  # <- 1
+        told = await hear_choices(choosing, peer, seeds, tables, number)  # <- 1
         if not writing:
             writing.append(session.lane("tables"))  # made after the first choices have come, whose round it counts
-        found = await session.compute(written, chunk, corrections, shares)
+        found = await session.compute(written, chunk, told, shares)
         await writing[0].send_array(peer, LeafTables, found)  # -> 2
         planes[:, :, chunk.place] = shares[:, :, : chunk.place.stop - chunk.place.start]
 
@@ -127,10 +126,10 @@ async def receive_digit_tables(
     size = sum(table.size_bytes for table in tables)
     choosing, reading = session.lane("choices"), session.lane("tables")
 
-    def chosen(chunk: _Chunk) -> Packed:
+    def chosen(chunk: _Chunk) -> Expanded:
         chunk.indices = [index_of(digit, chunk.numbers, None) for digit in digits]
-        corrections, chunk.pads = choose(seeds, tables, chunk.indices)
-        return corrections
+        batch, chunk.pads = choose(seeds, tables, chunk.indices)
+        return batch
 
     def read(chunk: _Chunk, received: Packed) -> Planes:
         shares = np.zeros((2, len(digits), len(chunk.numbers) // 8), np.uint8)
@@ -143,7 +142,7 @@ async def receive_digit_tables(
         return shares
 
     async def tell_choices(chunk: _Chunk) -> None:
-        await choosing.send_array(peer, ExtensionRows, await session.compute(chosen, chunk))  # -> 1
+        await tell_batch(choosing, peer, await session.compute(chosen, chunk))  # -> 1
 
     async def take_tables(chunk: _Chunk) -> None:
         received = await reading.recv_array(peer, LeafTables, np.uint8, (size * len(chunk.numbers),))  # <- 2

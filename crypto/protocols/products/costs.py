@@ -25,7 +25,7 @@ from crypto.protocols.products.replicated_counts import STREAMS, Layout
 from crypto.protocols.products.shared_products import products_by_pair, widths_of, word_for
 from crypto.protocols.products.shared_products import row_blocks as blocks_of_rows
 from crypto.protocols.sums.pairwise import KEY_BYTES
-from crypto.protocols.transfers.costs import VectorSizes, correlated_traffic, rows_bytes, vectors_traffic
+from crypto.protocols.transfers.costs import VectorSizes, correlated_traffic, rows_traffic, vectors_traffic
 from crypto.protocols.transfers.ot_extension import BATCH
 from crypto.protocols.transfers.vector_transfers import WINDOW, Batch, Word, batches, corrections_of, transfers_of
 from link.traffic import Traffic
@@ -101,7 +101,7 @@ def class_counts_traffic(traffic: Traffic, holders: tuple[str, str], *, rows: in
     written, chosen = sizes if first_writes else sizes[::-1]
     number = rows * (chosen - 1).bit_length()
     messages = -(-number // BATCH)
-    traffic.send(chooser, writer, rows_bytes(number), messages)
+    rows_traffic(traffic, writer, chooser, number)
     traffic.send(writer, chooser, 2 * _SEED_BYTES * number, messages)
     traffic.send(writer, chooser, rows * written * np.dtype(word_for(rows)).itemsize)
     if number:  # the writer's words follow the seeds at once

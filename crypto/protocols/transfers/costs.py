@@ -11,7 +11,7 @@ from crypto.primitives.linear_code import MESSAGE_BITS, WORD_BITS
 from crypto.primitives.polynomial_hash import HASH_BYTES as COLUMN_HASH_BYTES
 from crypto.primitives.polynomial_hash import SEED_BYTES as CHALLENGE_BYTES
 from crypto.protocols.transfers.base_ot import KEY_BYTES
-from crypto.protocols.transfers.extension_check import corrections_bytes
+from crypto.protocols.transfers.extension_batches import MESSAGES, batch_bytes
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.transfers.oprf import Parts
@@ -41,24 +41,37 @@ def seeds_traffic(
 def rows_bytes(transfers: int, field_bits: int = DEFAULT_FIELD_BITS) -> int:
     """What the receiver sends for so many transfers of one of two."""
     full, rest = divmod(transfers, BATCH)
-    last = sum(corrections_bytes(field_bits, size) for size in batches(rest))
-    return full * corrections_bytes(field_bits, BATCH) + last
+    last = sum(batch_bytes(field_bits, size) for size in batches(rest))
+    return full * batch_bytes(field_bits, BATCH) + last
+
+
+def rows_traffic(
+    traffic: Traffic,
+    sender: str,
+    receiver: str,
+    transfers: int,
+    field_bits: int = DEFAULT_FIELD_BITS,
+    *,
+    times: int = 1,
+) -> None:
+    """Enters what the receiver sends for so many transfers of one of two, so many times."""
+    messages = MESSAGES * -(-transfers // BATCH)
+    traffic.send(receiver, sender, rows_bytes(transfers, field_bits), messages, times=times)
 
 
 def correlated_traffic(
     traffic: Traffic, sender: str, receiver: str, number: int, word_bytes: int, *, times: int = 1
 ) -> None:
     """Enters `send_correlated`, so many times: 2 rounds, which the caller counts."""
-    messages = -(-number // BATCH)
-    traffic.send(receiver, sender, rows_bytes(number), messages, times=times)
-    traffic.send(sender, receiver, number * word_bytes, messages, times=times)
+    rows_traffic(traffic, sender, receiver, number, times=times)
+    traffic.send(sender, receiver, number * word_bytes, -(-number // BATCH), times=times)
 
 
 class VectorSizes(NamedTuple):
     """What `send_vectors` sends.
 
     Attributes:
-        batches: Messages of either party.
+        batches: Of transfers; as many messages of the sender.
         transfers: Of all batches.
         rows_bytes: Of the receiver's rows.
         corrections: Words that the sender sends.
@@ -78,7 +91,7 @@ class VectorSizes(NamedTuple):
 
 def vectors_traffic(traffic: Traffic, sender: str, receiver: str, sizes: VectorSizes, word_bytes: int) -> None:
     """Enters `send_vectors`: rounds as `vector_transfers.rounds`, which the caller counts."""
-    traffic.send(receiver, sender, sizes.rows_bytes, sizes.batches)
+    traffic.send(receiver, sender, sizes.rows_bytes, MESSAGES * sizes.batches)
     traffic.send(sender, receiver, sizes.corrections * word_bytes, sizes.batches)
 
 
@@ -87,7 +100,7 @@ def oprf_traffic(traffic: Traffic, sender: str, receiver: str, capacity: int) ->
     parts = Parts.of(capacity)
     rows = rows_of(parts.layout)
     seeds_traffic(traffic, receiver, sender, 1, 1)
-    traffic.send(sender, receiver, rows_bytes(WORD_BITS, 1))
+    rows_traffic(traffic, receiver, sender, WORD_BITS, 1)
     traffic.send(receiver, sender, parts.number * STORE_SEED_BYTES, parts.number)
     traffic.send(receiver, sender, parts.number * rows * WORD_BITS // 8, parts.number)
     traffic.send(sender, receiver, parts.number * CHALLENGE_BYTES, parts.number)

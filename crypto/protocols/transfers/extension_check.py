@@ -8,8 +8,10 @@ to other words could read Δ off the transfers. So with each batch it also sends
     x      h of the choices, plane by plane;
     y      a hash over h of the strips of every row of its own, one after another as one string;
 
-where h is a linear hash (`polynomial_hash`) under a challenge that is drawn from the corrections. The sender takes h of
-its rows, adds Δ_b's multiples of the code word of x, and compares, before anything else becomes of the batch.
+where h is a linear hash (`polynomial_hash`) under a challenge that is drawn from the corrections: from the head of the
+chain that both parties have over the frames in which they went, so that nobody hashes them a second time. The sender
+takes h of its rows, adds Δ_b's multiples of the code word of x, and compares, before anything else becomes of the
+batch.
 
 `extra` transfers more are made in a batch, with random choices, and serve nothing else: they make x uniform. Then y is
 what the sender computes by itself, so both reveal nothing.
@@ -18,7 +20,7 @@ What is left to a receiver that deviates: if it is not caught, it has guessed th
 its rows differ from those of one choice a transfer, but for a chance of 2^-94 for each set of corrections it tries.
 `docs/protocols/ot-extension.md` derives it. An honest receiver always passes.
 
-Rounds: none, the check goes with the corrections. Bytes: `corrections_bytes`.
+Rounds: none, the check follows the corrections at once. Bytes: `corrections_bytes` and `check_bytes`.
 Adversary: malicious receiver, in the random oracle and ideal cipher model; the sender sends nothing here.
 
 Source: Roy, "SoftSpokenOT", CRYPTO 2022, sections 4 and 5 (the check by a universal hash, for linear codes); Fiat and
@@ -41,7 +43,6 @@ from crypto.protocols.transfers.extension_codes import Code, block_count
 DIGEST_BYTES: Final = 32
 _BLOCK_BYTES: Final = ROWS // 8
 
-Packed = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 
 
@@ -56,26 +57,23 @@ def extra(field_bits: int) -> int:
 
 
 def corrections_bytes(field_bits: int, number: int, symbol_bits: int = 1) -> int:
-    """Bytes that a receiver sends for so many transfers of one of 2^s in one batch, the check among them."""
-    rows = block_count(field_bits, symbol_bits) * (number + extra(field_bits)) // 8
-    return rows + _tail(field_bits, symbol_bits)
+    """Bytes of the corrections of so many transfers of one of 2^s in one batch, with those of the extra ones."""
+    return block_count(field_bits, symbol_bits) * (number + extra(field_bits)) // 8
 
 
-def transfers_in(field_bits: int, size: int, symbol_bits: int = 1) -> int:
-    """The transfers, extra ones among them, of `corrections_bytes` of this size."""
-    return (size - _tail(field_bits, symbol_bits)) * 8 // block_count(field_bits, symbol_bits)
-
-
-def _tail(field_bits: int, symbol_bits: int) -> int:
+def check_bytes(field_bits: int, symbol_bits: int = 1) -> int:
+    """Bytes of the check of a batch."""
     return symbol_bits * _points(field_bits) * _BLOCK_BYTES + DIGEST_BYTES
 
 
 class BatchCheck:
-    """The check of one batch, after its corrections are known.
+    """The check of one batch, after its corrections have been sent.
 
     Args:
         context: Of the batch: no two have the same.
-        corrections: All rows of bits, shape (b, bytes).
+        bound: From which the challenge is drawn, as it is bound to the corrections: SHA-256 over all frames on their
+            lane, up to their last. Before version 25 of the wire the corrections themselves.
+        strip_bytes: Of a strip, and of a block's corrections.
         field_bits: k.
         code: Of the choices.
 
@@ -85,12 +83,10 @@ class BatchCheck:
 
     __slots__ = ("_code", "_field_bits", "_points", "_seed", "_strip_bytes", "strips")
 
-    def __init__(self, context: bytes, corrections: Packed, field_bits: int, code: Code) -> None:
-        digest = hashlib.sha256(context)
-        digest.update(corrections.data)
-        self._seed = digest.digest()
+    def __init__(self, context: bytes, bound: bytes, strip_bytes: int, field_bits: int, code: Code) -> None:
+        self._seed = hashlib.sha256(context + bound).digest()
         self._code, self._field_bits, self._points = code, field_bits, _points(field_bits)
-        self._strip_bytes = corrections.shape[1]
+        self._strip_bytes = strip_bytes
         self.strips = PolynomialHash(self._seed, field_bits * self._strip_bytes, self._points)
 
     def hashes_of(self, rows: Words) -> bytes:
@@ -103,7 +99,7 @@ class BatchCheck:
         )
 
     def told(self, planes: Words, hashes: bytes) -> bytes:
-        """What the receiver sends behind the corrections.
+        """What the receiver sends after the corrections.
 
         Args:
             planes: The choices, extra ones at their end, shape (s, words).

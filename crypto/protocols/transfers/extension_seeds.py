@@ -30,9 +30,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final, Never
+from typing import Final, NamedTuple, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, transpose, unpack_bits
 from crypto.primitives.hashing import encode_labels
 from crypto.protocols.transfers.base_ot import KEY_BYTES, receive_keys, send_keys
-from crypto.protocols.transfers.extension_check import BatchCheck, corrections_bytes, extra, transfers_in
+from crypto.protocols.transfers.extension_check import BatchCheck, extra
 from crypto.protocols.transfers.extension_codes import CODES, SYMBOL_BITS, Code, block_count, multiples
 from crypto.protocols.transfers.extension_streams import BLOCK_BYTES, Ciphers, Streams
 from crypto.protocols.transfers.extension_sums import WeightedSums, Words, sums_of_rows
@@ -61,6 +61,35 @@ _START_BYTES: Final = (128 + _LABEL_BITS) // 8  # a counter block and a label's 
 np.empty(31 << 20, np.uint8)
 
 Packed = NDArray[np.uint8]
+
+
+class Expanded(NamedTuple):
+    """A batch at the receiver.
+
+    Attributes:
+        corrections: For the sender, shape (bytes,), `corrections_bytes(k, n, s)` of them.
+        rows: The receiver's rows t, shape (n, 2).
+        check: Gives, after the corrections have been sent, what follows them, `check_bytes(k, s)` bytes; takes what
+            the challenge is drawn from, the `head_sent` of the lane.
+    """
+
+    corrections: Packed
+    rows: Rows128
+    check: Callable[[bytes], Packed]
+
+
+class Told(NamedTuple):
+    """What the receiver has told the sender of a batch.
+
+    Attributes:
+        corrections: As of `Expanded`.
+        bound: What the receiver has drawn the challenge from: the `head_read` of the lane after them.
+        check: What has followed.
+    """
+
+    corrections: Packed
+    bound: bytes
+    check: Packed
 
 
 class ReceiverSeeds:
@@ -100,27 +129,22 @@ class ReceiverSeeds:
         forked._domains = _claimed(self._domains, forked.domain)
         return forked
 
-    def expand(self, choices: Packed) -> tuple[Packed, Rows128]:
+    def expand(self, choices: Packed) -> Expanded:
         """The next transfers.
 
         Args:
             choices: Packed choices of n transfers, a multiple of 128: bits of shape (n / 8,); or the planes of symbols,
                 lowest bits first, shape (s, n / 8).
-
-        Returns:
-            What the sender needs, `corrections_bytes(k, n, s)` bytes; and the receiver's rows t, shape (n, 2).
         """
         planes = self._with_extra(np.atleast_2d(choices))
         code, words = CODES[len(planes)], planes.shape[1]
         number, blocks = 64 * words - extra(self.field_bits), code.blocks(self.field_bits)
-        told = np.empty(corrections_bytes(self.field_bits, number, len(planes)), np.uint8)
-        corrections = told[: 8 * words * blocks].reshape(blocks, -1)
-        sums = corrections.view(np.uint64).reshape(-1, len(code.masks), words)
-        rows = (self._short if 8 * words <= SHORT_BYTES else self._long)(code, code.encode(planes), sums)
-        check = BatchCheck(self._batch(), corrections, self.field_bits, code)
-        told[corrections.size :] = np.frombuffer(check.told(planes, check.hashes_of(rows)), np.uint8)
+        corrections = np.empty((blocks // len(code.masks), len(code.masks), words), np.uint64)
+        expanded = self._short if 8 * words <= SHORT_BYTES else self._long
+        rows = expanded(code, code.encode(planes), corrections)
+        check = partial(_checked, self._batch(), self.field_bits, code, planes, rows)
         self.used += number
-        return told, _transposed(rows)[:number]
+        return Expanded(corrections.reshape(-1).view(np.uint8), _transposed(rows)[:number], check)
 
     def _short(self, code: Code, encoded: Words, corrected: Words) -> Words:
         parts, totals = _short_sums(self._streams, code, self.field_bits, encoded.shape[1])
@@ -213,11 +237,11 @@ class SenderSeeds:
         """x·Δ for each symbol x: what the row of choice x differs by from q. Shape (2^s, 2)."""
         return pack_bits(multiples(self._secret, symbol_bits)).view("<u8").astype(np.uint64)
 
-    def expand(self, told: Packed, symbol_bits: int = 1) -> Rows128:
+    def expand(self, told: Told, symbol_bits: int = 1) -> Rows128:
         """The next transfers.
 
         Args:
-            told: From `ReceiverSeeds.expand`, `corrections_bytes(k, n, s)` bytes.
+            told: By the receiver.
             symbol_bits: s of the receiver's choices.
 
         Returns:
@@ -226,19 +250,20 @@ class SenderSeeds:
         Raises:
             ProtocolViolation: The corrections are not those of one choice a transfer; nothing of them may be used.
         """
-        code, number = CODES[symbol_bits], transfers_in(self.field_bits, len(told), symbol_bits)
+        code = CODES[symbol_bits]
         count = code.blocks(self.field_bits)
-        corrections = told[: count * number // 8].reshape(count, -1)
-        check = BatchCheck(_batch(self._agreed, self._start, self.used), corrections, self.field_bits, code)
-        expanded = self._short if corrections.shape[1] <= SHORT_BYTES else self._long
-        rows = expanded(code, corrections.view(np.uint64))
-        self.used += number - extra(self.field_bits)
-        if not check.agrees(told[corrections.size :].tobytes(), check.hashes_of(rows), self._masks[:count]):
+        corrections = told.corrections.reshape(count, -1)
+        batch, size = _batch(self._agreed, self._start, self.used), corrections.shape[1]
+        check = BatchCheck(batch, told.bound, size, self.field_bits, code)
+        rows = (self._short if size <= SHORT_BYTES else self._long)(code, corrections.view(np.uint64))
+        number = 8 * size - extra(self.field_bits)
+        self.used += number
+        if not check.agrees(told.check.tobytes(), check.hashes_of(rows), self._masks[:count]):
             raise ProtocolViolation(
                 f"the choices of {self._peer} in oblivious transfers contradict each other; its node must be checked",
                 party=self._peer,
             )
-        return _transposed(rows)[: number - extra(self.field_bits)]
+        return _transposed(rows)[:number]
 
     def _short(self, code: Code, corrections: Words) -> Words:
         parts, _ = _short_sums(self._streams, code, self.field_bits, corrections.shape[1])
@@ -396,6 +421,12 @@ def _start(agreed: bytes, label: bytes) -> bytes:
 def _batch(agreed: bytes, start: bytes, used: int) -> bytes:
     """Names a batch among all."""
     return b"comine extension check 1" + agreed + start + used.to_bytes(8, "little")
+
+
+def _checked(batch: bytes, field_bits: int, code: Code, planes: Words, rows: Words, bound: bytes) -> Packed:
+    """What a receiver sends after the corrections of a batch."""
+    check = BatchCheck(batch, bound, 8 * planes.shape[1], field_bits, code)
+    return np.frombuffer(check.told(planes, check.hashes_of(rows)), np.uint8)
 
 
 def _check_tree_check(blocks: int, message: TreeCheck) -> None:

@@ -8,7 +8,7 @@ the correlation. Variants, each as a stream of batches, so that memory stays bou
 
 Rounds: 1 for random, 2 for correlated and chosen transfers, after `prepare_…`; from 2·`WINDOW` batches (8 million
     transfers) on, the receiver waits for the sender once a window.
-Bytes: ⌈128/k⌉/8 a transfer from the receiver, and `corrections_bytes` of none a batch; with correlations w/8, with
+Bytes: ⌈128/k⌉/8 a transfer from the receiver, and `batch_bytes` of none a batch; with correlations w/8, with
     chosen messages 2·length from the sender.
 
 Adversary: malicious, for random transfers (`extension_check`): a batch is checked before any of it is used. A sender
@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits
 from crypto.primitives.correlation_robust import hash_blocks, hash_words
 from crypto.primitives.shares.masks import Words
-from crypto.protocols.transfers.extension_check import corrections_bytes
-from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.extension_batches import hear_batch, tell_batch
+from crypto.protocols.transfers.extension_seeds import Expanded, ReceiverSeeds, SenderSeeds, Told
 from link.session import Session
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
+from protos.v1.oblivious_transfer_pb2 import EncryptedMessages
 from protos.v1.shares_pb2 import BatchesTaken
 
 BATCH: Final = 1 << 17  # transfers at once: rows and streams stay in the cache, messages near what gRPC likes best
@@ -92,16 +92,14 @@ async def send_random(
     """
     offsets = seeds.offsets(1)
 
-    def hashed(corrections: Packed) -> tuple[NDArray[Any], NDArray[Any]]:
+    def hashed(told: Told) -> tuple[NDArray[Any], NDArray[Any]]:
         first = seeds.used
-        zero, one = keep(seeds.expand(corrections), offsets, first, seeds.domain)
+        zero, one = keep(seeds.expand(told), offsets, first, seeds.domain)
         return zero, one
 
     sizes, taken = batches(number), session.lane("taken")
     for index, size in enumerate(sizes):
-        told = corrections_bytes(seeds.field_bits, size)
-        corrections = await session.recv_array(peer, ExtensionRows, np.uint8, (told,))  # <- 1
-        yield await session.compute(hashed, corrections)
+        yield await session.compute(hashed, await hear_batch(session, peer, seeds.field_bits, size))  # <- 1
         if (index + 1) % WINDOW == 0 and index + 1 + WINDOW < len(sizes):
             await taken.send(peer, BatchesTaken())
 
@@ -119,18 +117,18 @@ async def receive_random(
         keep: What is kept of the 16-byte messages; the sender's own.
     """
 
-    def hashed(part: Packed) -> tuple[Packed, NDArray[Any]]:
+    def hashed(part: Packed) -> tuple[Expanded, NDArray[Any]]:
         first = seeds.used
-        corrections, rows = seeds.expand(part)
-        return corrections, keep(rows, _NO_OFFSET, first, seeds.domain)[0]
+        batch = seeds.expand(part)
+        return batch, keep(batch.rows, _NO_OFFSET, first, seeds.domain)[0]
 
     done, taken = 0, session.lane("taken")
     for index, size in enumerate(batches(len(choices) * 8)):
         if index >= 2 * WINDOW and index % WINDOW == 0:
             await taken.recv(peer, BatchesTaken)
         part = np.ascontiguousarray(choices[done : done + size // 8])
-        corrections, kept = await session.compute(hashed, part)
-        await session.send_array(peer, ExtensionRows, corrections)  # -> 1
+        batch, kept = await session.compute(hashed, part)
+        await tell_batch(session, peer, batch)  # -> 1
         done += len(part)
         yield kept
 

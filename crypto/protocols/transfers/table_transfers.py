@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, pack_bits
 from crypto.primitives.correlation_robust import hash_words
 from crypto.primitives.shares.masks import Words
-from crypto.protocols.transfers.extension_check import corrections_bytes
+from crypto.protocols.transfers.extension_batches import batch_bytes, hear_batch
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS
-from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.extension_seeds import Expanded, ReceiverSeeds, SenderSeeds, Told
+from link.session import Session
 
 INDEX_BITS: Final = 6  # a table of 64 bits is one word
 BATCH: Final = 1 << 18  # transfers at once; those of a few chunks are in memory together, at 60 bytes and more each
@@ -101,10 +102,10 @@ def chunks(number: int, symbols: int) -> list[slice]:
 
 def chosen_bytes(tables: Sequence[Table], number: int, field_bits: int) -> int:
     """Bytes that the receiver sends for so many indices into each table."""
-    return corrections_bytes(field_bits, symbol_count(tables) * number, SYMBOL_BITS)
+    return batch_bytes(field_bits, symbol_count(tables) * number, SYMBOL_BITS)
 
 
-def choose(seeds: ReceiverSeeds, tables: Sequence[Table], indices: Sequence[Words]) -> tuple[Packed, list[Words]]:
+def choose(seeds: ReceiverSeeds, tables: Sequence[Table], indices: Sequence[Words]) -> tuple[Expanded, list[Words]]:
     """The receiver's choices.
 
     Args:
@@ -113,7 +114,7 @@ def choose(seeds: ReceiverSeeds, tables: Sequence[Table], indices: Sequence[Word
         indices: Into each; shape (n,), of the table's word, below 2^b, n a multiple of 128.
 
     Returns:
-        What the sender needs; and by table the receiver's pads, shape (columns, n), of which the bit at its index
+        The batch; and by table the receiver's pads, shape (columns, n), of which the bit at its index
         counts.
     """
     number, first = len(indices[0]), seeds.used
@@ -124,24 +125,29 @@ def choose(seeds: ReceiverSeeds, tables: Sequence[Table], indices: Sequence[Word
             place = symbol + bit // SYMBOL_BITS
             choices[bit % SYMBOL_BITS, place] = pack_bits(index & table.word(1 << bit) != 0)
         symbol = place + 1
-    corrections, rows = seeds.expand(choices.reshape(SYMBOL_BITS, -1))
+    batch = seeds.expand(choices.reshape(SYMBOL_BITS, -1))
     pads, symbol = [], 0
     for table in tables:
         count = len(table.symbols)
         part = slice(symbol * number, (symbol + count) * number)
-        hashed = hash_words(rows[part], first + part.start, seeds.domain, _NO_OFFSET, table.word, table.columns)
+        hashed = hash_words(batch.rows[part], first + part.start, seeds.domain, _NO_OFFSET, table.word, table.columns)
         pads.append(np.bitwise_xor.reduce(hashed.reshape(table.columns, count, number), axis=1))
         symbol += count
-    return corrections, pads
+    return batch, pads
 
 
-def pads_of(seeds: SenderSeeds, tables: Sequence[Table], corrections: Packed, number: int) -> list[Words]:
+async def hear_choices(session: Session, peer: str, seeds: SenderSeeds, tables: Sequence[Table], number: int) -> Told:
+    """What the receiver tells of so many indices into each table: `hear_batch` of its lane."""
+    return await hear_batch(session, peer, seeds.field_bits, symbol_count(tables) * number, SYMBOL_BITS)
+
+
+def pads_of(seeds: SenderSeeds, tables: Sequence[Table], told: Told, number: int) -> list[Words]:
     """The sender's pads for all positions.
 
     Args:
         seeds: The receiver's counterpart.
         tables: Sizes of the tables.
-        corrections: From `choose`.
+        told: From `hear_choices`.
         number: n.
 
     Returns:
@@ -151,7 +157,7 @@ def pads_of(seeds: SenderSeeds, tables: Sequence[Table], corrections: Packed, nu
         ProtocolViolation: The receiver's choices contradict each other; nothing of the batch may be used.
     """
     first, offsets = seeds.used, seeds.offsets(SYMBOL_BITS)
-    rows = seeds.expand(corrections, SYMBOL_BITS)
+    rows = seeds.expand(told, SYMBOL_BITS)
     pads: list[Words] = [np.zeros((table.columns, number), table.word) for table in tables]
     done = 0
     for table, pad in zip(tables, pads, strict=True):

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, Rows128, xor_each
 from crypto.primitives.correlation_robust import hash_rows
 from crypto.primitives.shares.masks import Words
-from crypto.protocols.transfers.extension_check import corrections_bytes
-from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.extension_batches import hear_batch, tell_batch
+from crypto.protocols.transfers.extension_seeds import Expanded, ReceiverSeeds, SenderSeeds, Told
 from crypto.protocols.transfers.ot_extension import BATCH, fill_up
 from link.session import Session
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
+from protos.v1.oblivious_transfer_pb2 import EncryptedMessages
 
 BLOCK: Final = 16  # bytes: what one call of the hash gives a row
 STRETCH: Final = 1 << 14  # rows at once: a block of correlations, 256 KB, stays in the second-level cache
@@ -163,9 +163,9 @@ async def send_vectors(
         ProtocolViolation: The receiver's choices contradict each other; nothing of the batch has been used.
     """
 
-    def masked(batch: Batch, packed: Bits) -> Words:
+    def masked(batch: Batch, told: Told) -> Words:
         first = seeds.used
-        rows = seeds.expand(packed)
+        rows = seeds.expand(told)
         turned = xor_each(rows, seeds.delta)
         out, done = np.empty(corrections_of(batch), word), 0
         for segment, part in _parts(batch):
@@ -180,9 +180,8 @@ async def send_vectors(
         return out
 
     for batch in work:
-        shape = (corrections_bytes(seeds.field_bits, transfers_of(batch)),)
-        packed = await session.recv_array(peer, ExtensionRows, np.uint8, shape)  # <- 1
-        corrections = await session.compute(masked, batch, packed)
+        told = await hear_batch(session, peer, seeds.field_bits, transfers_of(batch))  # <- 1
+        corrections = await session.compute(masked, batch, told)
         await session.send_array(peer, EncryptedMessages, corrections)  # -> 2
 
 
@@ -210,11 +209,11 @@ async def receive_vectors(
         MalformedMessage: The sender's corrections have another size.
     """
 
-    def expanded(batch: Batch) -> tuple[Bits, Pending]:
+    def expanded(batch: Batch) -> tuple[Expanded, Pending]:
         first = seeds.used
         bits = np.concatenate([choices(segment) for segment in batch])
-        packed, rows = seeds.expand(fill_up(bits))
-        return packed, (batch, bits, first, rows)
+        made = seeds.expand(fill_up(bits))
+        return made, (batch, bits, first, made.rows)
 
     def unmasked(batch: Batch, bits: Bits, first: int, rows: Rows128, corrections: Words) -> None:
         done = 0
@@ -235,8 +234,8 @@ async def receive_vectors(
     for batch in work:
         if len(ahead) == WINDOW:
             await take(ahead.popleft())
-        packed, pending = await session.compute(expanded, batch)
-        await session.send_array(peer, ExtensionRows, packed)  # -> 1
+        made, pending = await session.compute(expanded, batch)
+        await tell_batch(session, peer, made)  # -> 1
         ahead.append(pending)
     while ahead:
         await take(ahead.popleft())

@@ -9,7 +9,7 @@ from typing import Final
 
 from crypto.primitives.unordered_code import word_bits
 from crypto.protocols.sums.costs import maximum_traffic
-from crypto.protocols.transfers.costs import rows_bytes, seeds_traffic
+from crypto.protocols.transfers.costs import rows_traffic, seeds_traffic
 from crypto.protocols.transfers.ot_extension import batches
 from crypto.protocols.union.limits import longest_allowed
 from crypto.protocols.union.prefixes import DENSE_BITS, FIRST_BITS, IN_USE, LIMITS, SPARSE_BITS
@@ -95,9 +95,9 @@ def prefix_union_traffic(traffic: Traffic, asked: AskedBits) -> None:
     for question in asked.questions:
         parts = -(-question // MOST_BITS)
         taken = batches(question)
-        rows, choices = rows_bytes(question), sum(taken) // 8
+        choices = sum(taken) // 8
         for sender, receiver in combinations(parties, 2):
-            traffic.send(receiver, sender, rows, len(taken))
+            rows_traffic(traffic, sender, receiver, question)
             traffic.send(sender, receiver, choices, parts)
         for holder in parties:
             traffic.send(holder, parties, -(-question // 8), parts)

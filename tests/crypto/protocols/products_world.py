@@ -11,14 +11,23 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import pack_bits
 from crypto.protocols.products.ot_matrix import all_pairs
 from protos.v1.link_pb2 import Frame
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
+from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionCheck, ExtensionRows
 from protos.v1.products_pb2 import Component, DealtProducts, MaskedColumns, ProductPart
 from protos.v1.secure_sum_pb2 import MaskedValues
 from tests.crypto.protocols.two_party_world import A, B, assert_alike, assert_uniform
 
 BULK: dict[str, type[Message]] = {
     kind.DESCRIPTOR.full_name: kind
-    for kind in (ExtensionRows, EncryptedMessages, Component, ProductPart, MaskedColumns, DealtProducts, MaskedValues)
+    for kind in (
+        ExtensionRows,
+        ExtensionCheck,
+        EncryptedMessages,
+        Component,
+        ProductPart,
+        MaskedColumns,
+        DealtProducts,
+        MaskedValues,
+    )
 }
 
 Table = Mapping[str, NDArray[np.bool_]]

@@ -19,7 +19,15 @@ from tests.world import NAMES
 
 Held = Mapping[str, Sequence[bytes]]
 MESSAGES = (alignment_pb2, oblivious_prf_pb2, oblivious_transfer_pb2, shares_pb2)
-UNIFORM = ("CodeColumns", "ProgrammedRows", "ExtensionRows", "EncryptedMessages", "LeafTables", "MaskedOperands")
+UNIFORM = (
+    "CodeColumns",
+    "ProgrammedRows",
+    "ExtensionRows",
+    "ExtensionCheck",
+    "EncryptedMessages",
+    "LeafTables",
+    "MaskedOperands",
+)
 
 
 def sample(name: str, size: int, first: int = 0) -> list[bytes]:

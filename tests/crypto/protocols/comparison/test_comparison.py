@@ -253,25 +253,38 @@ def test_rounds_are_logarithmic(width: int, rounds: int) -> None:
 
 
 # Known answers: payload bytes of 1,024 comparisons with k = 3, by message, and frames. A symbol of three bits takes
-# 77 / 8 bytes a number, a triple twice 43 / 8; and a batch the bytes of its check.
+# 77 / 8 bytes a number, a triple twice 43 / 8; and a batch those of 128 transfers more, and its check.
 SYMBOL, TRIPLE = 9856, 2 * 5504
-SYMBOLS_CHECK, TRIPLES_CHECK = 1312, 2 * 736
-TREE = 6 * SYMBOL + 2 * TRIPLE + SYMBOLS_CHECK + TRIPLES_CHECK
+SYMBOLS_MORE, TRIPLES_MORE = 77 * 16, 2 * 43 * 16
+SYMBOLS_CHECK, TRIPLES_CHECK = 80, 2 * 48
+TREE = {
+    "ExtensionRows": 6 * SYMBOL + 2 * TRIPLE + SYMBOLS_MORE + TRIPLES_MORE,
+    "ExtensionCheck": SYMBOLS_CHECK + TRIPLES_CHECK,
+}
+
+
+def chained(symbols: int, tables: int, batches: int) -> dict[str, int]:
+    """Bytes of tables a number, and of so many symbols in so many batches."""
+    rows = {"ExtensionRows": symbols * SYMBOL + batches * SYMBOLS_MORE, "ExtensionCheck": batches * SYMBOLS_CHECK}
+    return {**rows, "LeafTables": tables * 1024}
+
+
 TRAFFIC = {
-    (7, at_least): ({"ExtensionRows": 2 * SYMBOL + SYMBOLS_CHECK, "LeafTables": 8 * 1024}, 2),
-    (9, at_least): ({"ExtensionRows": 3 * SYMBOL + 2 * SYMBOLS_CHECK, "LeafTables": 9 * 1024}, 4),
-    (14, at_least): ({"ExtensionRows": 5 * SYMBOL + 2 * SYMBOLS_CHECK, "LeafTables": 17 * 1024}, 5),
-    (18, at_least): ({"ExtensionRows": TREE, "LeafTables": 32 * 1024, "MaskedOperands": 1024}, 8),
+    (7, at_least): (chained(2, 8, 1), 3),
+    (9, at_least): (chained(3, 9, 2), 6),
+    (14, at_least): (chained(5, 17, 2), 7),
+    (18, at_least): (TREE | {"LeafTables": 32 * 1024, "MaskedOperands": 1024}, 11),
     (64, at_least): (
         {
-            "ExtensionRows": 21 * SYMBOL + 16 * TRIPLE + SYMBOLS_CHECK + TRIPLES_CHECK,
+            "ExtensionRows": 21 * SYMBOL + 16 * TRIPLE + SYMBOLS_MORE + TRIPLES_MORE,
+            "ExtensionCheck": SYMBOLS_CHECK + TRIPLES_CHECK,
             "LeafTables": 154 * 1024,
             "MaskedOperands": 8192,
         },
-        12,
+        15,
     ),
-    (16, equal_to): ({"ExtensionRows": 6 * SYMBOL + 2 * SYMBOLS_CHECK, "LeafTables": 24 * 1024}, 5),
-    (18, equal_to): ({"ExtensionRows": TREE, "LeafTables": 24 * 1024, "MaskedOperands": 1024}, 8),
+    (16, equal_to): (chained(6, 24, 2), 7),
+    (18, equal_to): (TREE | {"LeafTables": 24 * 1024, "MaskedOperands": 1024}, 11),
 }
 
 

@@ -21,7 +21,7 @@ from link.disclosure import Declared
 from link.runtime.process_executor import ProcessExecutor
 from link.session import Session
 from protos.v1.link_pb2 import Frame, Opening
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
+from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionCheck, ExtensionRows
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts
 from tests.crypto.protocols.paillier.calls import (
     BITS,
@@ -165,7 +165,7 @@ def test_doubled_shares_are_made_exact(rows: int, width: int, other: int, kinds:
     assert {share.holders for share in out.values()} == {(A, B)}
     assert (reconstruct([out[A], out[B]]) == (a.astype(np.uint64) @ b.T.astype(np.uint64)).reshape(-1)).all()
     sent = {(frame.sender, frame.type.rpartition(".")[2]) for frame in frames if frame.lane.endswith("/exact")}
-    assert sent == {(A, "EncryptedMessages"), (B, "ExtensionRows")}
+    assert sent == {(A, "EncryptedMessages"), (B, "ExtensionRows"), (B, "ExtensionCheck")}
 
 
 def test_carries_and_wraps_are_made_exact() -> None:
@@ -196,8 +196,13 @@ def test_what_makes_shares_exact_is_uniform() -> None:
             return await doubled.exact(session.lane("dot"), TwoParty(session.lane("pair"), (A, B)))
 
         run(role, role, frames=frames, seed=int(ones))
-        for sender, kind in ((A, EncryptedMessages), (B, ExtensionRows)):
-            data = b"".join(kind.FromString(frame.body).data for frame in frames if frame.sender == sender)
+        for sender, kinds in ((A, [EncryptedMessages]), (B, [ExtensionRows, ExtensionCheck])):
+            data = b"".join(
+                kind.FromString(frame.body).data
+                for frame in frames
+                for kind in kinds
+                if frame.type == kind.DESCRIPTOR.full_name
+            )
             seen[sender].append(np.frombuffer(data, np.uint8))
             assert_uniform(seen[sender][-1])
     for views in seen.values():

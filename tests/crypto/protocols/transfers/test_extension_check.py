@@ -19,6 +19,7 @@ from crypto.protocols.transfers.extension_seeds import (
     FIELD_BITS,
     ReceiverSeeds,
     SenderSeeds,
+    Told,
     prepare_receiving,
     prepare_sending,
 )
@@ -28,6 +29,7 @@ from link.errors import ProtocolViolation
 from link.session import Session
 from protos.v1 import oblivious_transfer_pb2
 from protos.v1.link_pb2 import Frame
+from tests.crypto.protocols.transfers_world import head_of, told_of
 from tests.errors import fails
 from tests.faulty_world import run_faulty_parties
 
@@ -53,23 +55,26 @@ def choices_of(symbol_bits: int, seed: int = 1) -> Bytes:
     return drawn((symbol_bits, NUMBER // 8) if symbol_bits > 1 else (NUMBER // 8,), seed)
 
 
+def errors_of(size: int) -> Bytes:
+    """What a block's corrections are wrong by."""
+    errors = np.zeros(size, np.uint8)
+    errors[3] = 16
+    return errors
+
+
 class Deviating(BatchCheck):
     """The check of a receiver that corrects block `BLOCK` to other choices, and answers as if Δ were `guess` there."""
 
     BLOCK = 2
     guess: Bytes
-    errors: Bytes
     rows: list[int]  # to which the block's strips add
 
-    def __init__(self, context: bytes, corrections: Bytes, field_bits: int, code: Any) -> None:
+    def __init__(self, context: bytes, bound: bytes, strip_bytes: int, field_bits: int, code: Any) -> None:
         self.rows = [row for row, fold in enumerate(code.folds) if self.BLOCK in fold] or [self.BLOCK]
-        self.errors = np.zeros(corrections.shape[1], np.uint8)
-        self.errors[3] = 16
-        corrections[self.BLOCK] ^= self.errors
-        super().__init__(context, corrections, field_bits, code)
+        super().__init__(context, bound, strip_bytes, field_bits, code)
 
     def told(self, planes: Any, hashes: bytes) -> bytes:
-        turned = np.concatenate([self.errors * bit for bit in self.guess])
+        turned = np.concatenate([errors_of(8 * planes.shape[1]) * bit for bit in self.guess])
         whole = np.frombuffer(hashes, np.uint8).reshape(-1, self.strips.size_bytes).copy()
         whole[self.rows] ^= self.strips.of_each(turned[None])[0]
         return super().told(planes, whole.tobytes())
@@ -88,7 +93,10 @@ def test_who_deviates_in_a_block_passes_only_with_all_bits_of_delta_there(
         with monkeypatch.context() as patch:
             patch.setattr(extension_seeds, "BatchCheck", Deviating)
             patch.setattr(Deviating, "guess", guess, raising=False)
-            told, _ = receiver.expand(choices_of(symbol_bits))
+            batch = receiver.expand(choices_of(symbol_bits))
+            wrong = batch.corrections.reshape(block_count(k, symbol_bits), -1)
+            wrong[Deviating.BLOCK] ^= errors_of(wrong.shape[1])
+            told = told_of(batch)
         try:
             sender.expand(told, symbol_bits)
             passed.append(guess.tolist())
@@ -101,27 +109,29 @@ def test_who_deviates_in_a_block_passes_only_with_all_bits_of_delta_there(
 @pytest.mark.parametrize(("k", "symbol_bits"), [(1, 1), (2, 1), (2, SYMBOL_BITS), (3, 1), (3, SYMBOL_BITS)])
 def test_no_message_with_a_bit_turned_passes(k: int, symbol_bits: int) -> None:
     receiver, _ = halves(k)
-    told, _ = receiver.expand(choices_of(symbol_bits))
+    told = told_of(receiver.expand(choices_of(symbol_bits)))
     random = np.random.default_rng(k)
-    for place in [*random.integers(0, 8 * len(told), 30), *8 * len(told) - 1 - random.integers(0, 8 * 64, 10)]:
-        wrong = told.copy()
+    for turned in [told.corrections] * 30 + [told.check] * 10:
+        wrong = turned.copy()
+        place = random.integers(8 * len(wrong))
         wrong[place // 8] ^= 1 << place % 8
+        sent = told._replace(check=wrong) if turned is told.check else Told(wrong, head_of(wrong), told.check)
         with fails("E400") as caught:
-            halves(k)[1].expand(wrong, symbol_bits)
+            halves(k)[1].expand(sent, symbol_bits)
         assert caught.value.party == RECEIVER
 
 
 def test_no_rows_of_another_order_batch_stream_or_agreement_pass() -> None:
     receiver, sender = halves(3)
     choices, blocks = choices_of(1), block_count(3)
-    told, _ = receiver.expand(choices)
-    size = (NUMBER + extra(3)) // 8
-    rows, rest = told[: blocks * size].reshape(blocks, size), told[blocks * size :]
+    told = told_of(receiver.expand(choices))
+    rows = told.corrections.reshape(blocks, -1)
     swapped = rows[[1, 0, *range(2, blocks)]]
     repeated = rows[[0, 0, *range(2, blocks)]]
     for wrong in (swapped, repeated, np.roll(rows, 1, axis=1)):
         with fails("E400"):
-            halves(3)[1].expand(np.concatenate([wrong.reshape(-1), rest]))
+            sent = wrong.reshape(-1)
+            halves(3)[1].expand(Told(sent, head_of(sent), told.check))
     sender.expand(told)
     with fails("E400"):
         sender.expand(told)  # a replay
@@ -131,17 +141,23 @@ def test_no_rows_of_another_order_batch_stream_or_agreement_pass() -> None:
         halves(3, seed=1)[1].expand(told)
 
 
+def test_a_check_under_another_head_does_not_pass() -> None:
+    """Its challenge is not that of the corrections as the sender has read them, on this lane."""
+    batch = halves(3)[0].expand(choices_of(1))
+    with fails("E400"):
+        halves(3)[1].expand(told_of(batch)._replace(bound=head_of(batch.corrections[1:])))
+
+
 def test_a_batch_that_was_refused_serves_no_other() -> None:
     """Streams go on behind it, so that no second try is made of the same bits."""
     receiver, sender = halves(3)
-    first, _ = receiver.expand(choices_of(1))
-    second, rows = receiver.expand(choices_of(1))
+    first, second = (receiver.expand(choices_of(1)) for _ in range(2))
     with fails("E400"):
-        sender.expand(second)
+        sender.expand(told_of(second))
     with fails("E400"):
-        sender.expand(first)
+        sender.expand(told_of(first))
     assert sender.used == receiver.used == 2 * NUMBER
-    assert len(rows) == NUMBER
+    assert len(second.rows) == NUMBER
 
 
 @pytest.mark.parametrize("k", FIELD_BITS)
@@ -150,7 +166,7 @@ def test_what_the_check_sends_does_not_depend_on_the_choices(k: int) -> None:
     receiver, _ = halves(k)
     forks = [receiver, receiver.fork(b"a"), receiver.fork(b"b")]
     same = np.zeros(NUMBER // 8, np.uint8)
-    tails = [half.expand(same)[0][-extra(k) // 8 - 32 :].tobytes() for half in forks for _ in range(2)]
+    tails = [half.expand(same).check(bytes(32)).tobytes() for half in forks for _ in range(2)]
     assert len(set(tails)) == len(tails)
     seed = drawn((32,), 9).tobytes()
     basis = np.zeros((extra(k), (ROWS + extra(k)) // 8), np.uint8)
@@ -240,7 +256,7 @@ def altering(number: int, random: Randomness) -> tuple[Any, list[str]]:
     return rewrite, kinds
 
 
-@pytest.mark.parametrize(("k", "frames"), [(1, 3), (2, 5), (3, 5)])
+@pytest.mark.parametrize(("k", "frames"), [(1, 5), (2, 7), (3, 7)])
 def test_a_receiver_that_alters_any_message_is_named(k: int, frames: int) -> None:
     for seed in range(4 * frames):
         rewrite, kinds = altering(seed % frames, Randomness.from_seed(b"%d %d" % (k, seed)))

@@ -12,6 +12,7 @@ from crypto.protocols.transfers import extension_seeds
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.extension_streams import Block, Ciphers, Streams
+from tests.crypto.protocols.transfers_world import told_of
 
 KEYS = [[bytes([16 * block + weight]) * 16 for weight in range(4)] for block in range(3)]
 
@@ -88,11 +89,11 @@ def test_forks_meet_whatever_order_they_go_on_in() -> None:
     sent = {(task, turn): receivers[task].expand(choices[task, turn]) for turn in range(2) for task in (0, 1, 2)}
     for task in (2, 0, 1):
         for turn in range(2):
-            corrections, rows = sent[task, turn]
-            found = senders[task].expand(corrections)
+            batch = sent[task, turn]
+            found = senders[task].expand(told_of(batch))
             chosen = np.unpackbits(choices[task, turn], bitorder="little").astype(bool)
             found[chosen] ^= sender.delta
-            assert np.array_equal(found, rows)
+            assert np.array_equal(found, batch.rows)
 
 
 @pytest.mark.parametrize("field_bits", [1, 2, 3, 4])
@@ -109,7 +110,8 @@ def test_short_parts_are_those_that_long_ones_begin_with(
         monkeypatch.setattr(extension_seeds, "SHORT_BYTES", longest)
         receiver, sender = ReceiverSeeds(seeds).fork(b"a"), SenderSeeds(seeds, delta, "r").fork(b"a")
         for part in choices:
-            corrections, rows = receiver.expand(part)
-            found.append((corrections, rows, sender.expand(corrections, symbol_bits)))
+            batch = receiver.expand(part)
+            told = told_of(batch)
+            found.append((*told[::2], batch.rows, sender.expand(told, symbol_bits)))
     for one, other in zip(found[:2], found[2:], strict=True):
         assert all(np.array_equal(*pair) for pair in zip(one, other, strict=True))

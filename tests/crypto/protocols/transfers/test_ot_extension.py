@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.protocols.transfers import ot_extension
-from crypto.protocols.transfers.extension_check import corrections_bytes
+from crypto.protocols.transfers.extension_batches import batch_bytes
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS
 from crypto.protocols.transfers.extension_seeds import (
     FIELD_BITS,
@@ -33,7 +33,8 @@ from crypto.protocols.transfers.ot_extension import (
 )
 from link.session import Session
 from protos.v1.link_pb2 import Frame
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows, TreeSums
+from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionCheck, ExtensionRows, TreeSums
+from tests.crypto.protocols.transfers_world import told_of
 from tests.errors import fails
 from tests.examples import crossed, examples
 from tests.world import run_parties
@@ -99,8 +100,8 @@ def test_rows_differ_by_delta_where_the_choice_is_one(k: int) -> None:
     (sender, _), (receiver, _) = run(nothing, nothing, k=k)
     for _ in range(3):
         choices = np.random.default_rng(k).integers(0, 256, 512 // 8, np.uint8)
-        corrections, t = receiver.expand(choices)
-        q = sender.expand(corrections)
+        batch = receiver.expand(choices)
+        t, q = batch.rows, sender.expand(told_of(batch))
         picked = np.unpackbits(choices, bitorder="little")[:, None].astype(bool)
         assert (t == np.where(picked, q ^ sender.delta, q)).all()
     assert sender.used == receiver.used == 3 * 512
@@ -119,8 +120,8 @@ def test_rows_of_symbols_differ_by_the_symbol_times_delta(k: int) -> None:
     assert all((offsets[x] ^ offsets[y] == offsets[x ^ y]).all() for x in range(1 << bits) for y in range(1 << bits))
     for _ in range(3):
         choices = np.random.default_rng(k).integers(0, 256, (bits, 512 // 8), np.uint8)
-        corrections, t = receiver.expand(choices)
-        q = sender.expand(corrections, bits)
+        batch = receiver.expand(choices)
+        t, q = batch.rows, sender.expand(told_of(batch), bits)
         planes = np.unpackbits(choices, axis=1, bitorder="little")
         symbols = (planes << np.arange(bits, dtype=np.uint8)[:, None]).sum(axis=0)
         assert (t == q ^ offsets[symbols]).all()
@@ -185,9 +186,10 @@ def test_one_pair_of_seeds_serves_many_calls_and_repeats_nothing() -> None:
 def test_bytes_follow_the_field(k: int) -> None:
     frames: list[Frame] = []
     random_transfers(bits(4096), k=k, frames=frames)
-    rows = [ExtensionRows.FromString(f.body).data for f in frames if f.lane == "/ot"]
-    assert sum(map(len, rows)) == corrections_bytes(k, 4096)
-    assert sum(map(len, rows)) - 4096 * -(-128 // k) // 8 <= 128 // 8 * 256 + 64  # with two points, k < 3, just that
+    kinds = {kind.DESCRIPTOR.full_name: kind for kind in (ExtensionRows, ExtensionCheck)}
+    sent = [kinds[f.type].FromString(f.body).data for f in frames if f.lane == "/ot"]
+    assert sum(map(len, sent)) == batch_bytes(k, 4096)
+    assert sum(map(len, sent)) - 4096 * -(-128 // k) // 8 <= 128 // 8 * 256 + 64  # with two points, k < 3, just that
     trees = [f for f in frames if f.type == TreeSums.DESCRIPTOR.full_name]
     assert sum(len(TreeSums.FromString(f.body).data) for f in trees) == 7 * -(-32 // k) * (k - 1) * 32
 
