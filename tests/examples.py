@@ -40,6 +40,9 @@ FIRST_SEED = int(os.environ.get("COMINE_CHAOS_FIRST") or _of_commit())
 The head of a run says it, and `COMINE_CHAOS_FIRST` repeats it.
 """
 
+SEEDS = int(os.environ.get("COMINE_CHAOS_SEEDS") or 50)
+"""How many of these federations a run takes."""
+
 Test = TypeVar("Test", bound=Callable[..., Any])
 Case = TypeVar("Case")
 

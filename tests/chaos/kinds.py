@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,16 @@ from tests.jobs.kinds.test_kinds import JOBS
 
 PARTIES: Final = ("north", "south", "east")
 DEADLINE: Final = "120s"
+_SHORTER: Final[Mapping[str, Mapping[str, Any]]] = {
+    "supports": {"itemsets": {"min_support": "0.5"}},
+    "frequent": {"itemsets": {"min_support": "0.5"}},
+    "vertical": {"itemsets": {"min_support": "0.3"}},
+    "grouped": {"itemsets": {"min_support": "0.3"}},
+    "columns-parties-may-deviate": {"itemsets": {"max_length": 2}},
+}
+"""What is changed in jobs of other tests, by name: fewer levels of a search, each a step like the others."""
+_LONG: Final = ("grouped", "release-of-column-groups")
+_MIDDLING: Final = ("alignment", "columns-parties-may-deviate", "model-of-columns", "release", "vertical")
 
 
 @dataclass(frozen=True)
@@ -85,5 +95,12 @@ def small_jobs() -> dict[str, SmallJob]:
         name = title.replace(",", "").replace(" ", "-")
         contents = spec.model_dump(mode="json", by_alias=True)
         contents["job"] |= {"dataset": name, "deadline": DEADLINE}
+        for table, changes in _SHORTER.get(name, {}).items():
+            contents[table] |= changes
         found[name] = SmallJob(name, read_spec(contents, "chaos"), data)
     return found
+
+
+def share(name: str) -> int:
+    """How often seeds draw a job, beside the others: the less often, the longer it takes to compute."""
+    return 1 if name in _LONG else 2 if name in _MIDDLING else 3

@@ -193,11 +193,16 @@ class Loop(asyncio.AbstractEventLoop):
         self.closed = True
         self._ready.clear()
         self._timers.clear()
-        for task in reversed(self.tasks):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            if not task.done():
-                with contextlib.suppress(BaseException):
-                    task.get_coro().close()  # type: ignore[union-attr]
-            elif not task.cancelled():
-                task.exception()
-        self.tasks.clear()
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            while self.tasks:  # what is closed may begin others
+                task = self.tasks.pop()
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                if not task.done():
+                    with contextlib.suppress(BaseException):
+                        task.get_coro().close()  # type: ignore[union-attr]
+                elif not task.cancelled():
+                    task.exception()
+        finally:
+            asyncio._set_running_loop(before)

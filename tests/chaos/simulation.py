@@ -17,7 +17,7 @@ from link.errors import ComineError
 from tests.chaos import checks
 from tests.chaos.demands import require
 from tests.chaos.faults import Fault, between, bring_back, bring_up, cure, draw, happen
-from tests.chaos.kinds import PARTIES, SmallJob
+from tests.chaos.kinds import PARTIES, SmallJob, share
 from tests.chaos.world import Template, World
 
 END_S: Final = PROPOSE_S + RELEASE_S + 200.0  # by which every job has ended, since each state ends by itself
@@ -81,7 +81,8 @@ def job_of(template: Template, seed: int) -> SmallJob:
 
 def _drawn(template: Template, seed: int) -> tuple[SmallJob, tuple[str, ...]]:
     chance = random.Random(f"job {seed}")
-    job = template.jobs[chance.choice(sorted(template.jobs))]
+    names = sorted(template.jobs)
+    job = template.jobs[chance.choices(names, [share(name) for name in names])[0]]
     return job, (chance.choice(PARTIES),) if chance.random() < 0.25 else ()
 
 

@@ -9,6 +9,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -80,6 +81,7 @@ def install() -> None:
     """Puts this process, which does nothing but simulations, under simulated randomness, disks and network."""
     disk.install()
     sys.unraisablehook = lambda _: None  # what becomes of the dead's coroutines when they are collected
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)  # as those of the dead are not
     secrets.token_bytes = _bytes  # type: ignore[assignment]
     secrets.token_hex = lambda size=32: _bytes(size).hex()  # type: ignore[assignment]
     grpc.aio.server = lambda interceptors=(), **_: Server(_CURRENT[-1].network, interceptors)  # type: ignore
