@@ -89,7 +89,7 @@ lowest:  ## tests with the lowest versions that pyproject.toml allows (needs uv)
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	PYTHONDONTWRITEBYTECODE=1 .venv-lowest/bin/python -m pytest -W ignore::DeprecationWarning -m "not slow" $(LOWEST)
 
-LOWEST = tests/link tests/jobs tests/mining tests/ldp tests/anonymize tests/coordinator tests/party tests/relay
+LOWEST = tests/link tests/crypto tests/client tests/console tests/jobs tests/mining tests/ldp tests/anonymize tests/coordinator tests/party tests/relay
 
 # The time of the commit goes into them, so that whoever builds the commit gets the same bytes.
 release: docs-tools  ## wheel and sdist in dist, with the documentation site, the same bytes wherever they are built
