@@ -29,6 +29,7 @@ from mining.partitioned.spark.runner import ClusterRows
 from mining.partitioned.spark.table_encoding import SparkTableEncoding
 from mining.reference.pooled import brute_force
 from protos.v1 import control_pb2 as control
+from tests.errors import fails
 from tests.mining.partitioned.spark_server import SparkServer
 from tests.mining.partitioned.tables_world import cells
 from tests.party.nodes import DATA, random_rows, running, weekly
@@ -135,6 +136,23 @@ def test_a_table_of_columns(cluster: Cluster, receipts: Path) -> None:
     found = SparkTableEncoding(cluster, source, (), "encoding", 3).run().rows("table")
     rows = zip(*(chain(*each) for each in zip(*found.parts(cells), strict=True)), strict=True)
     assert sorted(rows) == sorted((str(number), town(number), str(len(row))) for number, row in versions()[1].items())
+
+
+def test_a_named_version_stays_while_the_table_is_written_to(
+    cluster: Cluster, server: SparkServer, receipts: Path
+) -> None:
+    """Also where blocks are read again, since an executor has gone; without a version the job ends."""
+    cluster.query(f"CREATE TABLE busy SHALLOW CLONE delta.`{receipts}` VERSION AS OF 1")
+    rows = list(versions()[1].values())
+    latest = encoded(cluster, "SELECT id, item FROM busy")
+    named = encoded(cluster, "SELECT id, item FROM busy VERSION AS OF 0")
+    cluster.query(f"INSERT INTO busy VALUES (0, 'quince', '{town(0)}')")
+    server.kill_executor()
+    assert_same(named, rows)
+    with fails("E103"):
+        latest.rows("job").total(Transactions.item_counts)
+    for kept in (named, latest):
+        kept.forget()
 
 
 def test_one_party_has_a_delta_table_and_the_others_rows_in_memory(

@@ -377,6 +377,23 @@ def test_a_killed_worker_costs_a_retry(kept: ClusterRows, data: Transactions, tm
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_lost_executor_costs_the_blocks_of_a_query_another_reading(
+    cluster: Cluster, server: SparkServer, folder: Path, data: Transactions
+) -> None:
+    """They are what they were, also where one task reads several again; some partitions of the table have no rows."""
+    pairs = f"SELECT id, item FROM parquet.`{folder}/long.pq`"
+    kept = SparkEncoding(cluster, TransactionSource("sc://", "sql", query=pairs), (), "encoding", 7).run()
+    few = f"SELECT id, count(*) AS number FROM parquet.`{folder}/long.pq` WHERE id < 5 GROUP BY id"
+    source = TableSource("sc://", "sql", query=few, id_columns=("id",))
+    table = SparkTableEncoding(cluster, source, (), "encoding", 7).run()
+    before = sorted(table.rows("job").row_ids()[:])
+    server.kill_executor()
+    assert np.array_equal(PartitionedCounter(kept.rows("job")).count_pairs(), SupportCounter(data).count_pairs())
+    assert sorted(table.rows("job").row_ids()[:]) == before
+    for each in (kept, table):
+        each.forget()
+
+
 def test_closing_ends_the_work_on_the_cluster(kept: ClusterRows, data: Transactions, tmp_path: Path) -> None:
     rows, begun = kept.rows("cancelled"), tmp_path / "begun"
     thread, found = waiting(rows, begun)

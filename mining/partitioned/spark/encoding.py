@@ -190,7 +190,7 @@ class SparkEncoding(SourceOnCluster[TransactionSource, ClusterRows]):
                 "of lists of items; name its columns so"
             )
         self._cluster.batches_of(BATCH_ROWS)
-        return self._cluster.task(rows, TableTask(ReadLists(name, self._withheld)))
+        return self._cluster.task(numbered(rows), TableTask(ReadLists(name, self._withheld)))
 
     def _dictionary(self, frame: Any) -> tuple[tuple[str, ...], Any, list[tuple[int, bytes]]]:
         """All items in ascending order of UTF-8 bytes, in how many rows each is, and the blocks they are from."""
@@ -204,6 +204,11 @@ class SparkEncoding(SourceOnCluster[TransactionSource, ClusterRows]):
                 found[item] = found.get(item, 0) + count
         items = tuple(sorted(found))
         return items, np.fromiter((found[item] for item in items), np.int64, len(items)), sorted(blocks)
+
+
+def numbered(frame: Any) -> Any:
+    """The same rows, each with the number of its partition first, as `worker.numbered` reads them."""
+    return frame.selectExpr("spark_partition_id() AS comine_partition", "*")
 
 
 def shares_of(files: Sequence[File]) -> list[Share]:

@@ -12,8 +12,8 @@ from link.errors import InputDataError
 from mining.data.tables import check_names
 from mining.partitioned.encoding.source import TableSource
 from mining.partitioned.spark.cluster import BATCH_ROWS
-from mining.partitioned.spark.encoding import SourceOnCluster
-from mining.partitioned.spark.table_worker import ReadRows, ReadTables, table_seals
+from mining.partitioned.spark.encoding import SourceOnCluster, numbered
+from mining.partitioned.spark.table_worker import NoRows, ReadRows, ReadTables, table_seals
 from mining.partitioned.spark.tables import ClusterTable
 from mining.partitioned.spark.values import from_bytes
 from mining.partitioned.spark.worker import SEAL, TableTask, Task
@@ -32,6 +32,10 @@ class SparkTableEncoding(SourceOnCluster[TableSource, ClusterTable]):
             cluster.compute(kept[0], self._tag)
             cluster.batches_of(1)
             found = sorted(self._run(kept[0], Task(table_seals)))
+            if not found:
+                kept.append(self._no_rows())
+                cluster.forget(kept.pop(0))
+                found = list(self._run(kept[0], Task(table_seals)))
             self._check_same(origin)
             names = found[0][3]
             if any(each != names for _, _, _, each in found):
@@ -60,5 +64,9 @@ class SparkTableEncoding(SourceOnCluster[TableSource, ClusterTable]):
         check_names(frame.columns, source.id_columns, "The query")
         rows = frame if self._partitions is None else frame.repartition(self._partitions)
         self._cluster.batches_of(BATCH_ROWS)
-        work = ReadRows(tuple(frame.columns), source.id_columns, self._withheld)
-        return self._cluster.task(rows, TableTask(work)), ""
+        return self._cluster.task(numbered(rows), TableTask(ReadRows(source.id_columns, self._withheld))), ""
+
+    def _no_rows(self) -> Any:
+        """The frame of what there is of a query without rows."""
+        names = tuple(self._cluster.query(self._source.query or "").columns)
+        return self._cluster.task(self._cluster.numbers(1, 1), Task(NoRows(names, self._source.id_columns)))

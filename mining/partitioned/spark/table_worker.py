@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from mining.data.formats.table_readers import arrow_batches
 from mining.data.tables import Table
 from mining.partitioned.encoding.source import TableSource
 from mining.partitioned.spark.values import to_bytes
-from mining.partitioned.spark.worker import WITHIN, Batches, Read, Row, Share, seal_of
+from mining.partitioned.spark.worker import WITHIN, Batches, Read, Row, Share, numbered, seal_of
 from mining.partitioned.tables.blocks import TableParts, parts_of
 from mining.partitioned.tables.pieces import pieces_of, table_pieces
 
@@ -48,34 +48,42 @@ class ReadTables:
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """Blocks of the rows of a query.
+    """Blocks of the rows of a query, with `numbered`'s number first; none of a partition without rows.
 
     Attributes:
-        names: Of its columns.
         id_columns: The columns that together name a row.
         withheld: Patterns of items whose cells are left empty.
     """
 
-    names: tuple[str, ...]
     id_columns: tuple[str, ...]
     withheld: tuple[str, ...]
 
     def __call__(self, batches: Batches) -> Iterator[Row]:
         """Blocks in parts."""
-        from pyspark import TaskContext  # which is at the workers only
-
-        coming = iter(batches)
+        share, coming = numbered(batches)
         first = next(coming, None)
-        schema = pa.schema([(name, pa.string()) for name in self.names]) if first is None else first.schema
-        every = () if first is None else _both(first, coming)
-        read = arrow_batches(schema, every, self.id_columns, "The query")
-        found = pieces_of(read, self.id_columns, "The query")
-        yield from _blocks(found, TaskContext.get().partitionId(), self.withheld)
+        if first is not None:
+            read = arrow_batches(first.schema, chain([first], coming), self.id_columns, "The query")
+            yield from _blocks(pieces_of(read, self.id_columns, "The query"), share, self.withheld)
 
 
-def _both(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from others
+@dataclass(frozen=True, slots=True)
+class NoRows:
+    """The only block of a query without rows, which tells the names of its columns.
+
+    Attributes:
+        names: Of all its columns.
+        id_columns: The columns that together name a row.
+    """
+
+    names: tuple[str, ...]
+    id_columns: tuple[str, ...]
+
+    def __call__(self, _rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
+        """Its first row, and a part of each column."""
+        schema = pa.schema([(name, pa.string()) for name in self.names])
+        read = arrow_batches(schema, (), self.id_columns, "The query")
+        yield from _blocks(pieces_of(read, self.id_columns, "The query"), 0, ())
 
 
 def _blocks(found: Iterable[Table], share: int, withheld: Sequence[str]) -> Iterator[Row]:

@@ -189,7 +189,7 @@ class ReadShares:
 
 @dataclass(frozen=True, slots=True)
 class ReadLists:
-    """Blocks of the rows of a table, each with a list of items in its last column.
+    """Blocks of the rows of a table, each with `numbered`'s number first, and a list of items in its last column.
 
     Attributes:
         name: Of that column, for errors.
@@ -201,11 +201,10 @@ class ReadLists:
 
     def __call__(self, batches: Batches) -> Iterator[Row]:
         """Blocks with the names of their items."""
-        from pyspark import TaskContext  # which is at the workers only
-
-        found = (list_rows(self._items(batch), self.name, "The query") for batch in batches)
+        share, own = numbered(batches)
+        found = (list_rows(self._items(batch), self.name, "The query") for batch in own)
         rows = chain.from_iterable(cut(piece) for piece in gathered(found))
-        yield from _blocks(rows, TaskContext.get().partitionId(), self.withheld)
+        yield from _blocks(rows, share, self.withheld)
 
     def _items(self, batch: pa.RecordBatch) -> pa.Array:
         ids = batch.column(0)
@@ -213,6 +212,19 @@ class ReadLists:
         if batch.num_columns > 1 and (ids.null_count or (textual and pc.any(pc.equal(ids, "")).as_py())):
             raise InputDataError("The query: rows have empty ids; every row needs one.")
         return batch.column(batch.num_columns - 1)
+
+
+def numbered(batches: Batches) -> tuple[int, Iterator[pa.RecordBatch]]:
+    """The number of the partition that rows are of, which their first column has, and the others.
+
+    The number of the task that reads them would be another one where blocks are read again for a task that counts
+    several partitions.
+    """
+    coming = (batch for batch in batches if batch.num_rows)
+    first = next(coming, None)
+    if first is None:
+        return 0, iter(())
+    return first.column(0)[0].as_py(), (batch.remove_column(0) for batch in chain([first], coming))
 
 
 def _blocks(found: Iterator[Transactions], share: int, withheld: Sequence[str]) -> Iterator[Row]:
