@@ -15,7 +15,7 @@ from crypto.protocols.alignment.costs import (
     row_union_bytes,
     row_union_work,
 )
-from crypto.protocols.authenticated.costs import ands as authenticated_ands
+from crypto.protocols.authenticated.costs import authenticated_bits
 from crypto.protocols.authenticated.costs import kept_bytes as authenticated_bytes
 from crypto.protocols.comparison.comparison import BLOCK
 from crypto.protocols.comparison.costs import comparison_work
@@ -42,6 +42,7 @@ from mining.joint.sizes import (
     steps,
 )
 from mining.pairs import MOST_COUNTS, n_pairs
+from mining.thresholds import minimum_count
 from protos.v1.plan_pb2 import Speed
 
 _CALL: Final = 20  # what a frame costs at either end, in gRPC and TLS, as a multiple of writing and reading it
@@ -50,7 +51,7 @@ AGREEMENT: Final = 1500  # group multiplications, about, of the agreement betwee
 _VALUE_TRANSFERS: Final = 14  # random transfers, about, that cost as much as a value of a pseudorandom function
 _STREAMS: Final = 150_000  # random transfers that the streams of a comparison cost at both ends, before the first one
 _TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
-_AUTHENTICATED: Final = 70  # random transfers that an AND of two costs where one may deviate; measured
+_AUTHENTICATED: Final = 3  # random transfers that a bit costs that two authenticate, with what it serves; measured
 _CHECKED: Final = 12  # times as long as the same comparison among semi-honest parties; measured
 _CHECKED_BYTE: Final = 450  # bytes under a mask that take as long as a byte of checked ANDs at all three; measured
 _TOGETHER: Final = 0.5  # of both ends' work: they work at the same time, but for waiting
@@ -104,7 +105,10 @@ def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties
     if task.is_shared and answer.party in task.computing:
         comparisons = [each for step in taken for each in _comparisons(step, task, n_parties, sizes.n_rows)]
         if task.helper is None and task.is_verified:
-            blocks = max((authenticated_bytes(number, n_parties, width) for number, width in comparisons), default=0)
+            threshold = minimum_count(task.min_support, sizes.n_rows)
+            blocks = max(
+                (authenticated_bytes(number, n_parties, threshold, width) for number, width in comparisons), default=0
+            )
         elif task.helper is None:
             blocks = _BLOCK_BYTES * min(2 * BLOCK, max((number for number, _ in comparisons), default=0)) // BLOCK
         elif task.is_verified:
@@ -137,20 +141,21 @@ def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> 
             return row_union_s(hidden.items, speeds) + names_s
         case _:
             compared_s = sum(
-                _compared_s(number, width, task, speeds)
+                _compared_s(number, width, task, speeds, n_rows)
                 for number, width in _comparisons(step, task, len(speeds), n_rows)
             )
             return compared_s + _masks_s(step, task, n_rows, speeds)
 
 
-def _compared_s(number: int, width: int, task: HorizontalMining, speeds: Speeds) -> float:
+def _compared_s(number: int, width: int, task: HorizontalMining, speeds: Speeds, n_rows: int) -> float:
     """Seconds of a batch, by who computes and whether it is checked."""
     if task.helper is not None:
         checked = _CHECKED if task.is_verified else 1
         return checked * _replicated_comparison_s(number, width, task.computing, speeds)
     if not task.is_verified:
         return comparison_s(number, width, task.compute, speeds)
-    transfers = _STREAMS + _AUTHENTICATED * authenticated_ands(number, len(speeds), width)
+    threshold = minimum_count(task.min_support, n_rows)
+    transfers = _STREAMS + _AUTHENTICATED * authenticated_bits(number, len(speeds), threshold, width)
     return _TOGETHER * transfers * max(speeds[name].transfer_s for name in task.compute)
 
 

@@ -124,7 +124,7 @@ class HalfGates(_message.Message):
 
     DATA_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
-    """8 bytes an AND"""
+    """6 bytes an AND"""
     def __init__(
         self,
         *,
@@ -237,3 +237,47 @@ class ZerosOpening(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ZerosOpening: _TypeAlias = ZerosOpening  # noqa: Y015
+
+@_typing.final
+class ProofPoint(_message.Message):
+    """At which element what the receiver proves is combined."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POINT_FIELD_NUMBER: _builtins.int
+    point: _builtins.bytes
+    """8 bytes"""
+    def __init__(
+        self,
+        *,
+        point: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["point", b"point"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProofPoint: _TypeAlias = ProofPoint  # noqa: Y015
+
+@_typing.final
+class BitProof(_message.Message):
+    """A proof about bits that the sender knows, under masks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMS_FIELD_NUMBER: _builtins.int
+    sums: _builtins.bytes
+    """two elements of 8 bytes"""
+    def __init__(
+        self,
+        *,
+        sums: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sums", b"sums"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BitProof: _TypeAlias = BitProof  # noqa: Y015

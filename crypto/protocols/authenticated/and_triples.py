@@ -2,7 +2,8 @@
 
     1  bits      both authenticate random bits: [x], [y] and [r] for each leaky triple (`correlation`)
     2  gates     with K the other's key on x_p and M its own code, holder p sends G_p = H(K) ⊕ H(K ⊕ Δ_p) ⊕ t_p[y], and
-                 takes S_p = H(K) ⊕ H(M) ⊕ x_p·(G of the other ⊕ t_p[y]). Then S_1 ⊕ S_2 = xy·(Δ_1 ⊕ Δ_2)
+                 takes S_p = H(K) ⊕ H(M) ⊕ x_p·(G of the other ⊕ t_p[y]), all of 48 bits. Then S_1 ⊕ S_2 is
+                 xy·(Δ_1 ⊕ Δ_2)
     3  products  Δ_1 ⊕ Δ_2 has the lowest bit 1, so the lowest bits of S_1 and S_2 share xy. The XOR of these with r is
                  opened, and [z] is [r] and that
     4  check     S_p ⊕ t_p[z] is the same at both, if and only if z = xy: they compare a hash of all. A holder that
@@ -11,10 +12,11 @@
                  opened y ⊕ y' two triples become one of x ⊕ x', y and z ⊕ z' ⊕ (y ⊕ y')·x', of which x is known only if
                  both x are
 
-Of n buckets one is leaky throughout, and no guess was caught, with probability at most n / C(nB, B) ≤ n^(1 − B); so
-B = ⌈40 / log2 n⌉ + 1 makes that 2^-40 at most.
+Of n buckets one is leaky throughout, and none of t guesses was caught, with probability at most 2^-t · n · C(t, B) /
+C(nB, B). B is the least with which no t makes that more than 2^-40. A z that is wrong passes the comparison with 2^-47,
+that of a guess of the other's Δ: the lowest bit is public.
 
-Rounds: 6, and 3 for each further piece of 2^20 leaky triples, so that memory is bounded. Bytes: B·(3·⌈128/k⌉/8 + 8) a
+Rounds: 6, and 3 for each further piece of 2^20 leaky triples, so that memory is bounded. Bytes: B·(3·⌈128/k⌉/8 + 6) a
     triple from each party, and some bits: `costs`.
 Output: `Triples`, right if the openings are, which the caller settles.
 Adversary: malicious, one of the two; in the random oracle and ideal cipher model.
@@ -29,12 +31,14 @@ Nielsen et al., CRYPTO 2012.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache
-from itertools import count
+from math import comb
 from typing import Final, Never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import unpack_bits
 from crypto.primitives.randomness import Randomness
@@ -49,7 +53,11 @@ from protos.v1.authenticated_pb2 import HalfGates
 
 SECURITY_BITS: Final = 40
 PIECE: Final = 1 << 20  # leaky triples at once
+GATE_BYTES: Final = 6
+_GATE_BITS: Final = np.uint64((1 << 8 * GATE_BYTES) - 1)
 _LARGEST: Final = 16  # of buckets that are considered
+
+Gates = NDArray[np.uint8]
 
 
 class Triples:
@@ -96,21 +104,24 @@ class Buckets:
         return self.number * self.size
 
 
-def bucket_size(number: int) -> int:
-    """B of n buckets, ⌈40 / log2 n⌉ + 1: the least with n^(B − 1) ≥ 2^40."""
-    return next(size for size in count(2) if number ** (size - 1) >= 1 << SECURITY_BITS)
+def is_enough(number: int, size: int) -> bool:
+    """Whether so many buckets of this size are all leaky in one of them with probability 2^-40 at most."""
+    # With t guesses 2^-t·C(t, B) is largest where one more guess would double what it can fill.
+    most = 2 * size - 1
+    return number * comb(most, size) << SECURITY_BITS <= comb(number * size, size) << most
 
 
 @cache
 def buckets_for(number: int) -> Buckets:
     """Buckets for so many triples or more, with the fewest leaky ones: few are cheaper made in a larger number."""
-    options = []
-    for size in range(2, _LARGEST + 1):
-        least = next(
-            n for n in count(int(2 ** (SECURITY_BITS / (size - 1))) - 1) if n ** (size - 1) >= 1 << SECURITY_BITS
-        )
-        options.append(Buckets(max(number, least), size))
+    options = [Buckets(max(number, _least(size)), size) for size in range(2, _LARGEST + 1)]
     return min(options, key=lambda each: each.leaky)
+
+
+@cache
+def _least(size: int) -> int:
+    """How few buckets of this size are enough."""
+    return bisect_left(range(1 << SECURITY_BITS), True, lo=1, key=lambda number: is_enough(number, size))
 
 
 def pieces(leaky: int) -> list[int]:
@@ -166,27 +177,30 @@ async def _leaky(
     )
     gates = await session.compute(_gates, rows_of_x, y.tags[0])
     await session.send_array(pair.peer, HalfGates, gates)  # -> 2  <- 2
-    theirs = await session.recv_array(pair.peer, HalfGates, np.uint64, gates.shape)
+    theirs = await session.recv_array(pair.peer, HalfGates, np.uint8, gates.shape)
     products = await session.compute(_products, rows_of_x, of_x, y.tags[0], theirs)
     lowest = (products & np.uint64(1)).astype(np.uint8)[None, :]
     z = r.plus_public(await exchanged(session, pair, lowest ^ r.values))  # -> 3  <- 3
-    products ^= z.tags[0]
+    products ^= z.tags[0] & _GATE_BITS
     return x, y, z, hashlib.sha256(products.data).digest()
 
 
-def _gates(of_x: Correlated, tags: Tags) -> Tags:
-    """G, shape (n,)."""
+def _gates(of_x: Correlated, tags: Tags) -> Gates:
+    """G, shape (n, 6)."""
     found: Tags = of_x.zero[1] ^ of_x.one[0]
     found ^= tags
-    return found
+    return np.ascontiguousarray(found.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8)[:, :GATE_BYTES])
 
 
-def _products(of_x: Correlated, x: Bits, tags: Tags, theirs: Tags) -> Tags:
+def _products(of_x: Correlated, x: Bits, tags: Tags, theirs: Gates) -> Tags:
     """S, shape (n,)."""
-    found: Tags = theirs ^ tags
+    octets = np.zeros((len(theirs), 8), np.uint8)
+    octets[:, :GATE_BYTES] = theirs
+    found: Tags = octets.view("<u8")[:, 0].astype(np.uint64) ^ tags
     found *= x
     found ^= of_x.zero[1]
     found ^= of_x.own[1]
+    found &= _GATE_BITS
     return found
 
 

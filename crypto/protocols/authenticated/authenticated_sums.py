@@ -1,8 +1,10 @@
 """Which sums of all parties' numbers reach a public threshold, decided between two of whom one may deviate.
 
-    1  deal      every party's numbers become authenticated bits of the two, bit by bit (`inputs`)
+    1  deal      every party's numbers become authenticated bits of the two, bit by bit (`inputs`). Each of the two also
+                 proves that its own are not above its limit, and the first that it has added a constant to its own, so
+                 that the sums tell whether they reach the threshold (`decisions`, `bit_proofs`)
     2  triples   meanwhile the two make as many AND triples as the circuits take (`and_triples`)
-    3  circuits  they take the sums, compare them with the threshold, and each number with its dealer's limit
+    3  circuits  they take the sums, and compare the numbers of parties that do not compute with these parties' limits
                  (`circuits`): an AND of a layer opens two bits under those of a triple
     4  check     they compare what both have alike of all that has been opened, then of the numbers above their limits:
                  there must be none (`checks`)
@@ -12,7 +14,8 @@
 Steps 1 to 4 are `decided` and, of numbers without limits, `summed`; their outputs are right, and may be opened at any
 time after. Nothing that depends on a number leaves before step 4 is through.
 
-Rounds: 1, 6, one a step of the circuits, and 3; to open 3, and 1 to others. Bytes: `costs`.
+Rounds: 1, 6, one a step of the circuits, and 2, or 3 with parties that do not compute; to open 3, and 1 to others.
+Bytes: `costs`.
 
 Output: authenticated shares at the two.
 Adversary: malicious with abort, one of the two together with any parties that do not compute. Honest parties get the
@@ -26,7 +29,7 @@ with triples as of Beaver, CRYPTO 1991); the circuits as of `verified_sums`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,23 +37,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits, unpack_bits
-from crypto.primitives.shares.authenticated import AuthenticatedBits, Bits
-from crypto.primitives.shares.xor import planes_of
+from crypto.primitives.shares.authenticated import AuthenticatedBits, Bits, Tags
+from crypto.primitives.shares.known_bits import KnownBits
+from crypto.primitives.shares.xor import planes_of, words_of
 from crypto.protocols.authenticated.and_triples import Triples, make_triples
+from crypto.protocols.authenticated.bit_proofs import PROOF_MASK_BITS, Relations, Statement, proved
 from crypto.protocols.authenticated.checks import Witnesses, open_masked, settle
 from crypto.protocols.authenticated.correlation import key_of, keyed_pair
-from crypto.protocols.authenticated.decisions import decision, decision_planes, total, total_planes
-from crypto.protocols.authenticated.inputs import Bound, bound, deal, hashes_compared, taken
+from crypto.protocols.authenticated.decisions import decision_on, decision_planes, total, total_planes
+from crypto.protocols.authenticated.inputs import Bound, Numbers, bound, deal, hashes_compared, taken
+from crypto.protocols.authenticated.thresholds import Circuits, Threshold
 from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.replicated.circuits import Circuit, side_by_side
+from crypto.protocols.replicated.circuits import side_by_side
 from crypto.protocols.replicated.crosschecks import contradiction
 from link.errors import ProtocolViolation
 from link.session import Session
 from link.tasks import together
 
 ANDS: Final = 1 << 20  # of a block: so many take buckets of three, and what is kept of them stays below 300 MB
-
-Shares = Sequence[AuthenticatedBits]
+KNOWN_BITS: Final = 1 << 22  # of a block at one of the two, of which it proves relations
 
 
 class Keyed:
@@ -86,7 +91,7 @@ class Decided:
     """What the two hold of a batch of numbers.
 
     Attributes:
-        sums: Of each number, its width in planes.
+        sums: What tells the sums, as the decision on a threshold says.
         reached: One plane: whether the sum reaches the threshold.
     """
 
@@ -96,7 +101,7 @@ class Decided:
 
 async def summed(
     session: Session, keyed: Keyed | None, values: NDArray[np.uint64], holders: tuple[str, str], width: int
-) -> tuple[AuthenticatedBits, list[AuthenticatedBits]] | None:
+) -> tuple[AuthenticatedBits, Numbers] | None:
     """The sums of all parties' numbers, and the numbers; every party of the job calls this.
 
     Args:
@@ -107,19 +112,34 @@ async def summed(
         width: Bits of a number; public.
 
     Returns:
-        Shares of the sums, of `sum_width` bits, and of each party's numbers in the order of the job; None to a party
-        that does not compute.
+        Shares of the sums, of `sum_width` bits, and what this one has of each party's numbers; None to a party that
+        does not compute.
 
     Raises:
         ProtocolViolation: A party deviates.
         MalformedMessage: A party's message has another size.
     """
-    gates = total_planes(len(session.parties), width)
-    found = await _checked(session, keyed, _bits_of(values, width), holders, [], total, gates)
-    if found is None:
+    bits = _bits_of(values, width)
+    if keyed is None:
+        await deal(session.lane("deal"), bits, holders)
         return None
-    (of_all,), numbers = found
-    return of_all, numbers
+    pair, key, witnesses = keyed.pair, await keyed.key(), Witnesses()
+
+    async def numbers_bound() -> tuple[Bound, list[Tags]]:
+        of = await _bound(session, pair, key, bits.reshape(-1), bits.size, bits.size)
+        return of, await hashes_compared(session.lane("hashes"), pair, of, "numbers")
+
+    gates = len(values) * sum(total_planes(len(session.parties), width))
+    made: list[Any] = await together(
+        [numbers_bound(), make_triples(session.lane("triples"), pair, key, witnesses, gates)]
+    )
+    (of, hashed), triples = made
+    known = {holder: of.known[holder].reshaped(width) for holder in pair.holders}
+    numbers = Numbers(known, of.numbers(width))
+    every = [*_shared(pair, key, known.values()), *numbers.shares.values()]
+    (sums,) = await _evaluated(session, pair, total(every), triples, witnesses, hashed)
+    await settle(session.lane("check"), pair, witnesses)
+    return sums, numbers
 
 
 async def decided(
@@ -127,7 +147,7 @@ async def decided(
     keyed: Keyed | None,
     values: NDArray[np.uint64],
     holders: tuple[str, str],
-    limits: list[AuthenticatedBits] | None,
+    limits: Numbers | None,
     threshold: int,
     width: int,
 ) -> Decided | None:
@@ -138,8 +158,8 @@ async def decided(
         keyed: As of `summed`.
         values: Shape (m,), this party's, m ≥ 1; no number above this party's limit.
         holders: As of `summed`.
-        limits: At one of the two, shares of one number for each party in the order of the job. They add up to less than
-            2^width, so that no sum of numbers within them is too large.
+        limits: At one of the two, from `summed`, one number of each party. They add up to less than 2^width, so that no
+            sum of numbers within them is too large.
         threshold: From 0 to 2^width − 1, public.
         width: Two or more, public.
 
@@ -150,25 +170,74 @@ async def decided(
         ProtocolViolation: A party deviates, or its number is above its limit.
         MalformedMessage: A party's message has another size.
     """
-    bits, parts = await session.compute(_bits_of, values, width), []
-    for place, part in enumerate(blocks(len(values), len(session.parties), width)):
-        number = part.stop - part.start
-
-        def build(numbers: Shares, limits: Shares) -> list[Circuit[AuthenticatedBits, Any]]:
-            return decision(numbers, limits, threshold)
-
-        spread = [] if limits is None else [each.bits(slice(0, width)).spread(number) for each in limits]
-        gates = decision_planes(len(session.parties), width)
+    parties, parts = len(session.parties), []
+    decision = decision_on(parties, threshold, width)
+    for place, part in enumerate(blocks(len(values), parties, decision)):
         lane = session.lane(f"block {place}")
-        found = await _checked(lane, keyed, bits[:, part], holders, spread, build, gates, limited=True)
-        if found is not None:
-            parts.append(Decided(*found[0][0]))
+        if keyed is None or limits is None:
+            await deal(lane.lane("deal"), _bits_of(values[part], width), holders)
+        else:
+            parts.append(await _decided(lane, keyed, values[part], limits, decision))
     if not parts:
         return None
     return Decided(
         AuthenticatedBits.joined([part.sums for part in parts]),
         AuthenticatedBits.joined([part.reached for part in parts]),
     )
+
+
+async def _decided(
+    session: Session, keyed: Keyed, values: NDArray[np.uint64], limits: Numbers, decision: Threshold
+) -> Decided:
+    """A block, at one of the two."""
+    pair, key, witnesses, number = keyed.pair, await keyed.key(), Witnesses(), len(values)
+    width, first = decision.width, pair.is_first
+    of_limits = {holder: each.bits(slice(0, width)).spread(number) for holder, each in limits.known.items()}
+    planes = await session.compute(decision.known, values, _word(limits.known[pair.me]), first)
+    mask = unpack_bits(
+        np.frombuffer(session.randomness("masks").bytes(PROOF_MASK_BITS // 8), np.uint8), PROOF_MASK_BITS
+    )
+    bits = np.concatenate([planes.reshape(-1), mask])
+    size_of_peer = decision.known_planes(not first) * number + PROOF_MASK_BITS
+
+    async def numbers_bound() -> tuple[Bound, list[Tags]]:
+        of = await _bound(session, pair, key, bits, size_of_peer, width * number)
+        own, theirs = (
+            Statement(
+                Relations.stacked(decision.relations(_planes(of.known[name]), of_limits[name], is_first)),
+                of.known[name].words(slice(-PROOF_MASK_BITS, None)),
+            )
+            for name, is_first in ((pair.me, first), (pair.peer, not first))
+        )
+        hashes = hashes_compared(session.lane("hashes"), pair, of, "counts")
+        compared: list[Any] = await together([hashes, proved(session.lane("proofs"), pair, own, theirs)])
+        hashed, holds = compared
+        if not holds:
+            raise _too_high(pair.peer)
+        return of, hashed
+
+    def _planes(known: KnownBits) -> KnownBits:
+        part = known.words(slice(0, -PROOF_MASK_BITS))
+        return part.reshaped(part.number // number)
+
+    gates = number * sum(decision_planes(len(session.parties), decision))
+    made: list[Any] = await together(
+        [numbers_bound(), make_triples(session.lane("triples"), pair, key, witnesses, gates)]
+    )
+    (of, hashed), triples = made
+    of_two = [_planes(of.known[holder]) for holder in pair.holders]
+    summands = [decision.summand(each, not place) for place, each in enumerate(of_two)]
+    numbers = of.numbers(width)
+    of_others = [limits.shares[dealer].bits(slice(0, width)).spread(number) for dealer in numbers]
+    circuits = decision.circuits(_shared(pair, key, summands), list(numbers.values()), of_others)
+    outcome, *beyond = await _evaluated(session, pair, circuits, triples, witnesses, hashed)
+    zeros = [each.bits(slice(place, place + 1)) for each in beyond for place in range(each.width)]
+    within = await settle(session.lane("check"), pair, witnesses, zeros)
+    for dealer, each in zip(numbers, within, strict=True):
+        if not each:
+            raise _too_high_or_made_so(dealer, pair.peer)
+    own_numbers = _shared(pair, key, [each.bits(slice(0, width)) for each in of_two])
+    return Decided(decision.sums(outcome, own_numbers), outcome.bits(slice(outcome.width - 1, None)))
 
 
 async def opened(
@@ -221,82 +290,45 @@ async def opened(
     return one
 
 
-def blocks(number: int, parties: int, width: int) -> list[slice]:
-    """The numbers of each block, which takes `ANDS` or a little more, the last one fewer."""
-    size = -(-ANDS // sum(decision_planes(parties, width)))
+def blocks(number: int, parties: int, decision: Threshold) -> list[slice]:
+    """The numbers of each block, which takes `ANDS` or a little more, or `KNOWN_BITS`; the last one fewer."""
+    size = min(-(-ANDS // sum(decision_planes(parties, decision))), KNOWN_BITS // decision.known_planes(True))
     return [slice(start, min(start + size, number)) for start in range(0, number, size)]
 
 
-async def _checked(
-    session: Session,
-    keyed: Keyed | None,
-    bits: Bits,
-    holders: tuple[str, str],
-    limits: Shares,
-    build: Callable[[Shares, Shares], list[Circuit[AuthenticatedBits, Any]]],
-    gates: Sequence[int],
-    *,
-    limited: bool = False,
-) -> tuple[list[Any], list[AuthenticatedBits]] | None:
-    """Deals numbers, evaluates circuits of them and checks all that was opened.
+async def _bound(session: Session, pair: TwoParty, key: np.uint64, bits: Bits, of_peer: int, of_dealer: int) -> Bound:
+    """Binds the two to what they know and were dealt.
 
     Args:
-        session: The lane to use, fresh for this call.
-        keyed: As of `summed`.
-        bits: This party's numbers, shape (width, number).
-        holders: As of `summed`.
-        limits: Shares of what else the circuits take.
-        build: The circuits, of all parties' numbers in the order of the job and of the limits.
-        gates: Planes of ANDs of the circuits side by side, step by step.
-        limited: Whether the last circuit gives a plane for each party of which no bit may be 1: numbers above limits.
-
-    Returns:
-        The circuits' outputs, which are right, and each party's numbers; None to a party that does not compute.
-
-    Raises:
-        ProtocolViolation: A party deviates, or its number is above its limit.
-        MalformedMessage: A party's message has another size.
+        session: The lane of the call.
+        pair: The two.
+        key: This holder's.
+        bits: What it knows, shape (n,).
+        of_peer: How many bits the other knows.
+        of_dealer: Bits of a dealer's numbers.
     """
-    if keyed is None:
-        await deal(session.lane("deal"), bits, holders)
-        return None
-    pair, key, witnesses = keyed.pair, await keyed.key(), Witnesses()
-
-    async def numbers_bound() -> tuple[Bound, list[NDArray[np.uint64]]]:
-        dealt = await taken(session.lane("deal"), pair, bits.size)
-        of = await bound(session.lane("inputs"), pair, key, bits, dealt)
-        return of, await hashes_compared(session.lane("hashes"), pair, of)
-
-    made: list[Any] = await together(
-        [numbers_bound(), make_triples(session.lane("triples"), pair, key, witnesses, bits.shape[1] * sum(gates))]
-    )
-    (of, hashed), triples = made
-    for witness in hashed:
-        witnesses.add(witness)
-    circuits = build(of.shares, limits)
-    outputs = await _evaluated(session.lane("ands"), pair, side_by_side(circuits), triples, witnesses)
-    beyond = [outputs[-1].bits(slice(place, place + 1)) for place in range(len(of.shares))] if limited else []
-    found = await settle(session.lane("check"), pair, witnesses, beyond)
-    for dealer, within in zip(session.parties, found, strict=False):
-        if not within:
-            raise _too_high(pair, dealer)
-    return outputs, of.shares
+    dealt = await taken(session.lane("deal"), pair, of_dealer)
+    return await bound(session.lane("inputs"), pair, key, bits, of_peer, dealt)
 
 
 async def _evaluated(
     session: Session,
     pair: TwoParty,
-    circuit: Circuit[AuthenticatedBits, list[Any]],
+    circuits: Circuits,
     triples: Triples,
     witnesses: Witnesses,
+    hashed: Sequence[Tags],
 ) -> list[Any]:
-    """The circuits' outputs; their ANDs are right if the openings are."""
+    """The circuits' outputs; their ANDs are right if the openings are, whose witnesses come after those of hashes."""
+    for witness in hashed:
+        witnesses.add(witness)
+    lane, circuit = session.lane("ands"), side_by_side(circuits)
     try:
         x, y = next(circuit)
         while True:
             a, b, c = triples.take(x.width, x.number)
             masked = AuthenticatedBits.stacked([x ^ a, y ^ b])
-            of_x, of_y = np.split(await open_masked(session, pair, masked, witnesses), 2)
+            of_x, of_y = np.split(await open_masked(lane, pair, masked, witnesses), 2)
             ands = (c ^ b.times_public(of_x) ^ a.times_public(of_y)).plus_public(of_x & of_y)
             x, y = circuit.send(ands)
     except StopIteration as end:
@@ -304,21 +336,28 @@ async def _evaluated(
         return outputs
 
 
-def _too_high(pair: TwoParty, dealer: str) -> ProtocolViolation:
-    """A count is above its dealer's number of rows, or the peer says so of one that is not."""
-    if dealer == pair.peer:
-        return ProtocolViolation(
-            f"{dealer} has dealt a count that is above its number of rows; its node must be checked", party=dealer
-        )
-    if dealer == pair.me:
-        return ProtocolViolation(
-            f"{pair.peer} makes a count of {dealer} appear above its number of rows; its node must be checked",
-            party=pair.peer,
-        )
+def _shared(pair: TwoParty, key: np.uint64, known: Iterable[KnownBits]) -> list[AuthenticatedBits]:
+    return [each.shared(key, pair.me, pair.holders) for each in known]
+
+
+def _too_high(dealer: str) -> ProtocolViolation:
+    """A computing party's count is above its number of rows."""
     return ProtocolViolation(
-        f"{dealer} has dealt a count that is above its number of rows, or {pair.peer} makes it appear so; one of these "
+        f"{dealer} has dealt a count that is above its number of rows; its node must be checked", party=dealer
+    )
+
+
+def _too_high_or_made_so(dealer: str, peer: str) -> ProtocolViolation:
+    """A count of a party that does not compute is, or the peer says so of one that is not."""
+    return ProtocolViolation(
+        f"{dealer} has dealt a count that is above its number of rows, or {peer} makes it appear so; one of these "
         "two nodes deviates"
     )
+
+
+def _word(number: KnownBits) -> int:
+    """The first number, at who knows it."""
+    return int(words_of(pack_bits(number.values), number.number)[0])
 
 
 def _bits_of(values: NDArray[np.uint64], width: int) -> Bits:

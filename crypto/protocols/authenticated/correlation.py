@@ -38,7 +38,7 @@ FIELD_BITS: Final = 8  # rows are most of all bytes
 
 
 class Correlated(NamedTuple):
-    """What a holder has of its own bits and of the other's, shape (columns, n), by what is kept of rows.
+    """What a holder has of its own bits and of the other's, shape (columns, bits), by what is kept of rows.
 
     Attributes:
         own: Of its own bits, as receiver.
@@ -94,28 +94,33 @@ async def key_of(pair: TwoParty, session: Session) -> np.uint64:
     return np.uint64((await pair.sending(session)).delta[0])
 
 
-async def correlated(session: Session, pair: TwoParty, bits: Bits, keep: Kept = WORDS) -> Correlated:
-    """Authenticates bits of both holders; both call this with as many.
+async def correlated(
+    session: Session, pair: TwoParty, bits: Bits, keep: Kept = WORDS, *, of_peer: int | None = None
+) -> Correlated:
+    """Authenticates bits of both holders; both call this.
 
     Args:
         session: The lane to use, fresh for this call.
         pair: From `keyed_pair`.
         bits: This holder's, shape (n,).
         keep: What is kept of a row.
+        of_peer: How many the other has; by default as many.
 
     Raises:
         MalformedMessage: The peer's rows have another size.
         ProtocolViolation: The peer's bits contradict each other.
     """
     number, (columns, columns_of_one) = len(bits), keep.columns
+    others = number if of_peer is None else of_peer
     sending, receiving = session.lane(f"from {pair.me}"), session.lane(f"from {pair.peer}")
     sender, receiver = await pair.both(sending, receiving)
-    own, zero, one = (np.empty((width, number), np.uint64) for width in (columns, columns, columns_of_one))
+    own = np.empty((columns, number), np.uint64)
+    zero, one = (np.empty((width, others), np.uint64) for width in (columns, columns_of_one))
 
     async def send() -> None:
         done = 0
-        async for of_zero, of_one in send_random(sending, pair.peer, sender, number, keep.of):
-            size = min(len(of_zero), number - done)
+        async for of_zero, of_one in send_random(sending, pair.peer, sender, others, keep.of):
+            size = min(len(of_zero), others - done)
             zero[:, done : done + size], one[:, done : done + size] = of_zero[:size].T, of_one[:size].T
             done += size
 

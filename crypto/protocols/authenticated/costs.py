@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from crypto.primitives.polynomial_hash import SEED_BYTES
-from crypto.protocols.authenticated.and_triples import buckets_for, pieces
-from crypto.protocols.authenticated.authenticated_sums import ANDS, blocks
+from crypto.protocols.authenticated.and_triples import GATE_BYTES, buckets_for, pieces
+from crypto.protocols.authenticated.authenticated_sums import blocks
+from crypto.protocols.authenticated.bit_proofs import ELEMENT_BYTES, PROOF_BYTES, PROOF_MASK_BITS
 from crypto.protocols.authenticated.checks import COIN_BYTES, DIGEST_BYTES
 from crypto.protocols.authenticated.correlation import FIELD_BITS
-from crypto.protocols.authenticated.decisions import decision_planes, total_planes
+from crypto.protocols.authenticated.decisions import decision_on, decision_planes, total_planes
 from crypto.protocols.authenticated.inputs import HASH_BYTES, MASK_BITS
 from crypto.protocols.transfers.costs import rows_bytes, seeds_traffic
 from crypto.protocols.transfers.ot_extension import BATCH
 from link.traffic import Traffic
 
-_TAG_BYTES: Final = 8
 _KEY_BYTES: Final = 32
 _KEPT: Final = 280  # bytes that an AND takes, with the leaky ones that become one, while these are combined; measured
+_KEPT_OF_KNOWN: Final = 30  # bytes that a bit takes that one of the two knows, with its relations, about
 
 Holders = tuple[str, str]
 
@@ -33,16 +34,24 @@ def keys_traffic(traffic: Traffic, holders: Holders) -> None:
 
 def summed_traffic(traffic: Traffic, holders: Holders, *, number: int, width: int) -> None:
     """Enters `authenticated_sums.summed`."""
-    _checked_traffic(traffic, holders, number=number, width=width, steps=total_planes(len(traffic.parties), width))
+    bits = number * width
+    _bound_traffic(traffic, holders, (bits, bits), bits)
+    _ands_traffic(traffic, holders, number=number, steps=total_planes(len(traffic.parties), width))
+    _compared_traffic(traffic, holders)
 
 
-def decided_traffic(traffic: Traffic, holders: Holders, *, number: int, width: int) -> None:
+def decided_traffic(traffic: Traffic, holders: Holders, *, number: int, threshold: int, width: int) -> None:
     """Enters `authenticated_sums.decided`."""
-    for part in blocks(number, len(traffic.parties), width):
+    parties = len(traffic.parties)
+    decision, others = decision_on(parties, threshold, width), parties - len(holders)
+    planes = [decision.known_planes(first) for first in (True, False)]
+    for part in blocks(number, parties, decision):
         size = part.stop - part.start
-        steps = decision_planes(len(traffic.parties), width)
-        zeros = len(traffic.parties)
-        _checked_traffic(traffic, holders, number=size, width=width, steps=steps, zeros=zeros)
+        first, second = (size * each + PROOF_MASK_BITS for each in planes)
+        _bound_traffic(traffic, holders, (first, second), size * width)
+        _both(traffic, holders, ELEMENT_BYTES + PROOF_BYTES, messages=2)
+        _ands_traffic(traffic, holders, number=size, steps=decision_planes(parties, decision))
+        _compared_traffic(traffic, holders, others)
 
 
 def opened_traffic(traffic: Traffic, holders: Holders, to: tuple[str, ...], *, number: int, width: int) -> None:
@@ -55,42 +64,52 @@ def opened_traffic(traffic: Traffic, holders: Holders, to: tuple[str, ...], *, n
     _compared_traffic(traffic, holders)
 
 
-def ands(number: int, parties: int, width: int) -> int:
-    """ANDs of `authenticated_sums.decided`."""
-    return number * sum(decision_planes(parties, width))
+def authenticated_bits(number: int, parties: int, threshold: int, width: int) -> int:
+    """How many bits the two authenticate for `authenticated_sums.decided`, those of each counted."""
+    decision, found = decision_on(parties, threshold, width), 0
+    known = sum(decision.known_planes(first) for first in (True, False)) + 2 * (parties - 2) * width
+    for part in blocks(number, parties, decision):
+        size = part.stop - part.start
+        found += size * known + 2 * 3 * buckets_for(size * sum(decision_planes(parties, decision))).leaky
+    return found
 
 
-def kept_bytes(number: int, parties: int, width: int) -> int:
+def kept_bytes(number: int, parties: int, threshold: int, width: int) -> int:
     """Bytes that one of the two has in memory at once, about."""
-    return _KEPT * min(ands(number, parties, width), ANDS)
+    decision = decision_on(parties, threshold, width)
+    size = max((part.stop - part.start for part in blocks(number, parties, decision)), default=0)
+    return size * (_KEPT * sum(decision_planes(parties, decision)) + _KEPT_OF_KNOWN * decision.known_planes(True))
 
 
-def _checked_traffic(
-    traffic: Traffic, holders: Holders, *, number: int, width: int, steps: Sequence[int], zeros: int = 0
-) -> None:
+def _bound_traffic(traffic: Traffic, holders: Holders, known: tuple[int, int], dealt: int) -> None:
+    """Enters `inputs`: bits that each of the two knows, and that each other party deals."""
     dealers = [name for name in traffic.parties if name not in holders]
-    bits = number * width
     for dealer in dealers:
         message = HASH_BYTES + SEED_BYTES + HASH_BYTES
         traffic.send(dealer, holders[0], _KEY_BYTES + message)
-        traffic.send(dealer, holders[1], message + _octets(bits), messages=2)
-    _correlated_traffic(traffic, holders, bits + len(dealers) * (bits + MASK_BITS))
-    buckets = buckets_for(number * sum(steps))
-    for size in pieces(buckets.leaky):
-        for _ in range(3):
-            _correlated_traffic(traffic, holders, size)
-        _both(traffic, holders, size * _TAG_BYTES + _octets(size), messages=2)
-    _compared_traffic(traffic, holders)
-    _both(traffic, holders, _octets(buckets.number * (buckets.size - 1)))
+        traffic.send(dealer, holders[1], message + _octets(dealt), messages=2)
+    for number, sender, receiver in zip(known, holders, holders[::-1], strict=True):
+        _correlated_traffic(traffic, sender, receiver, number + len(dealers) * (dealt + MASK_BITS))
     if dealers:
         _both(traffic, holders, len(dealers) * (SEED_BYTES + HASH_BYTES), messages=2)
+
+
+def _ands_traffic(traffic: Traffic, holders: Holders, *, number: int, steps: Sequence[int]) -> None:
+    """Enters the triples for so many numbers, planes in each step, and the steps; what is bound needs fewer rounds."""
+    buckets = buckets_for(number * sum(steps))
+    for size in pieces(buckets.leaky):
+        for sender, receiver in (holders, holders[::-1]):
+            for _ in range(3):
+                _correlated_traffic(traffic, sender, receiver, size)
+        _both(traffic, holders, size * GATE_BYTES + _octets(size), messages=2)
+    _compared_traffic(traffic, holders)
+    _both(traffic, holders, _octets(buckets.number * (buckets.size - 1)))
     _both(traffic, holders, sum(_octets(2 * number * planes) for planes in steps), messages=len(steps))
-    _compared_traffic(traffic, holders, zeros)
     traffic.rounds += 3 * len(pieces(buckets.leaky)) + 1 + len(steps)
 
 
-def _correlated_traffic(traffic: Traffic, holders: Holders, number: int) -> None:
-    _both(traffic, holders, rows_bytes(number, FIELD_BITS), messages=-(-number // BATCH))
+def _correlated_traffic(traffic: Traffic, sender: str, receiver: str, number: int) -> None:
+    traffic.send(sender, receiver, rows_bytes(number, FIELD_BITS), messages=-(-number // BATCH))
 
 
 def _compared_traffic(traffic: Traffic, holders: Holders, zeros: int = 0) -> None:

@@ -2,7 +2,8 @@
 
     1  deal    a party that does not compute shares its bits by XOR between the two. Each of the two also gets a mask,
                and of the other's share a key and the hash under it, of this share under the other's mask
-    2  bind    the two authenticate their own numbers, and their shares of those of others (`correlation`)
+    2  bind    the two authenticate what they know, their own numbers, and their shares of those of others
+               (`correlation`)
     3  hash    each then tells the other its keys, and is told the hash of what the other has authenticated. It compares
                that with the one from the dealer, and with the codes: the hash is linear, so codes have one, too
 
@@ -32,7 +33,8 @@ from crypto.primitives.bit_matrix import pack_bits, unpack_bits
 from crypto.primitives.polynomial_hash import SEED_BYTES, PolynomialHash
 from crypto.primitives.randomness import KEY_BYTES, Randomness
 from crypto.primitives.shares.authenticated import AuthenticatedBits, Bits, Tags
-from crypto.protocols.authenticated.correlation import correlated, shared
+from crypto.primitives.shares.known_bits import KnownBits
+from crypto.protocols.authenticated.correlation import correlated
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.replicated.crosschecks import contradiction
 from link.session import Session
@@ -58,20 +60,40 @@ class Dealt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Bound:
-    """What a holder has of all parties' numbers once both are bound to theirs.
+class Numbers:
+    """What a holder has of all parties' numbers.
 
     Attributes:
-        shares: Of each party's numbers, in the order of the job.
+        known: By computing party, of what it knows.
+        shares: By party that does not compute.
+    """
+
+    known: Mapping[str, KnownBits]
+    shares: Mapping[str, AuthenticatedBits]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Bound:
+    """What a holder has of all parties' bits once both are bound to theirs.
+
+    Attributes:
+        known: By computing party, of the bits that it knows, in one plane.
         own: By dealer, what this one has authenticated of its share, of one plane.
         others: By dealer, what the other has.
         dealt: By dealer, what this one was dealt.
     """
 
-    shares: list[AuthenticatedBits]
+    known: Mapping[str, KnownBits]
     own: Mapping[str, AuthenticatedBits]
     others: Mapping[str, AuthenticatedBits]
     dealt: Mapping[str, Dealt]
+
+    def numbers(self, width: int) -> dict[str, AuthenticatedBits]:
+        """Shares of the dealers' numbers of so many bits."""
+        return {
+            dealer: (share ^ self.others[dealer]).words(slice(0, -MASK_BITS)).reshaped(width)
+            for dealer, share in self.own.items()
+        }
 
 
 async def deal(session: Session, bits: Bits, holders: tuple[str, str]) -> None:
@@ -128,42 +150,50 @@ async def taken(session: Session, pair: TwoParty, number: int) -> dict[str, Deal
     return found
 
 
-async def bound(session: Session, pair: TwoParty, key: np.uint64, bits: Bits, dealt: Mapping[str, Dealt]) -> Bound:
-    """Authenticates all parties' numbers; both holders call this.
+async def bound(
+    session: Session, pair: TwoParty, key: np.uint64, bits: Bits, of_peer: int, dealt: Mapping[str, Dealt]
+) -> Bound:
+    """Authenticates what the two know and what they were dealt; both holders call this.
 
     Args:
         session: The lane to use, fresh for this call.
         pair: The two computing parties.
         key: This holder's.
-        bits: Its own numbers, shape (width, number).
+        bits: What it knows, shape (n,).
+        of_peer: How many bits the other knows.
         dealt: From `taken`.
 
     Raises:
         MalformedMessage: The peer's rows have another size.
         ProtocolViolation: The peer's bits contradict each other.
     """
-    width, size = bits.shape[0], bits.size
-    choices = np.concatenate([bits.reshape(-1), *(each.bits for each in dealt.values())])
-    of = await correlated(session, pair, choices)
-    shares, own, others = {}, {}, {}
-    mine = shared(pair, key, choices, of.own[0] ^ choices * key, 1)
-    theirs = shared(pair, key, np.zeros_like(choices), of.zero[0], 1)
-    shares[pair.me], shares[pair.peer] = (each.words(slice(0, size)).reshaped(width) for each in (mine, theirs))
-    for place, dealer in enumerate(dealt):
-        start = size + place * (size + MASK_BITS)
-        whole = slice(start, start + size + MASK_BITS)
-        own[dealer], others[dealer] = mine.words(whole), theirs.words(whole)
-        shares[dealer] = (own[dealer] ^ others[dealer]).words(slice(0, size)).reshaped(width)
-    return Bound([shares[name] for name in session.parties], own, others, dealt)
+    choices = np.concatenate([bits, *(each.bits for each in dealt.values())])
+    others = of_peer + len(choices) - len(bits)
+    of = await correlated(session, pair, choices, of_peer=others)
+    mine = KnownBits(choices[None, :], of.own, np.uint64(0))
+    theirs = KnownBits(np.zeros((1, others), np.uint8), of.zero, key)
+    known = {pair.me: mine.words(slice(0, len(bits))), pair.peer: theirs.words(slice(0, of_peer))}
+    shares: dict[str, list[AuthenticatedBits]] = {}
+    start = 0
+    for dealer, each in dealt.items():
+        stop = start + len(each.bits)
+        shares[dealer] = [
+            part.words(slice(skipped + start, skipped + stop)).shared(key, pair.me, pair.holders)
+            for part, skipped in ((mine, len(bits)), (theirs, of_peer))
+        ]
+        start = stop
+    own, of_others = ({dealer: each[place] for dealer, each in shares.items()} for place in range(2))
+    return Bound(known, own, of_others, dealt)
 
 
-async def hashes_compared(session: Session, pair: TwoParty, of: Bound) -> list[Tags]:
+async def hashes_compared(session: Session, pair: TwoParty, of: Bound, what: str) -> list[Tags]:
     """Compares what the peer has authenticated with what dealers say; both holders call this.
 
     Args:
         session: The lane to use, fresh for this call.
         pair: The two computing parties.
         of: From `bound`.
+        what: Is dealt, for an error.
 
     Returns:
         What both holders have alike, if both have told hashes of what they have authenticated.
@@ -197,7 +227,7 @@ async def hashes_compared(session: Session, pair: TwoParty, of: Bound) -> list[T
     for place, (dealer, dealt) in enumerate(of.dealt.items()):
         claimed = told[place * HASH_BYTES : (place + 1) * HASH_BYTES]
         if claimed != dealt.hash:
-            raise contradiction(dealer, pair.peer, f"the counts that {dealer} has dealt")
+            raise contradiction(dealer, pair.peer, f"the {what} that {dealer} has dealt")
         alike[pair.me].append(await session.compute(_hashed_witness, of.own[dealer], keys[place], hashes[place]))
         alike[pair.peer].append(await session.compute(_hashed_witness, of.others[dealer], dealt.key, claimed))
     return [witness for holder in pair.holders for witness in alike[holder]]

@@ -166,10 +166,22 @@ def _reaching(x: S, y: S, threshold: int) -> Circuit[S, S]:
     return (u.bits(high) ^ v.bits(high) ^ borrow).inverted()
 
 
-def sums(numbers: Sequence[S]) -> Circuit[S, S]:
-    """The sums modulo 2^width of two or more numbers of one width, in few steps."""
+def sums(numbers: Sequence[S], *, few: bool) -> Circuit[S, S]:
+    """The sums modulo 2^width of two or more numbers of one width; `few` as of `reaching_sums`."""
     x, y = yield from carry_saved(numbers)
-    return (yield from _sums_of(x, y, 0))
+    return (yield from (_sums_of(x, y, 0) if few else _rippled(x, y)))
+
+
+def _rippled(x: S, y: S) -> Circuit[S, S]:
+    """Their sums modulo 2^width, with one AND a bit but the highest, one after the other."""
+    carry, bits = x.constant(0), []
+    for place in range(x.width):
+        one, other = _bit(x, place), _bit(y, place)
+        bits.append(one ^ other ^ carry)
+        if place < x.width - 1:
+            ands = yield one ^ carry, other ^ carry
+            carry = carry ^ ands
+    return _stacked(bits)
 
 
 def above(numbers: Sequence[S], limits: Sequence[S]) -> Circuit[S, S]:
@@ -202,6 +214,13 @@ def beyond(numbers: Sequence[S], borrows: Sequence[S], limits: Sequence[S]) -> C
             have to find one after the other; here each place is held against the next.
         limits: Of the numbers' width.
     """
+    one, other, rest = held_against(numbers, borrows, limits)
+    ands = yield one, other
+    return rest ^ ands
+
+
+def held_against(numbers: Sequence[S], borrows: Sequence[S], limits: Sequence[S]) -> tuple[S, S, S]:
+    """Of the planes of `beyond` what ANDs are taken of, and what is added to these."""
     one, other, rest = [], [], []
     for number, borrowed, limit in zip(numbers, borrows, limits, strict=True):
         none = number.constant(0)
@@ -209,8 +228,7 @@ def beyond(numbers: Sequence[S], borrows: Sequence[S], limits: Sequence[S]) -> C
         one.append(limit.inverted() ^ arriving)
         other.append(number ^ arriving)
         rest.append(arriving ^ _stacked([borrowed, none]))  # from above the highest place nothing may be borrowed
-    ands = yield _stacked(one), _stacked(other)
-    return _stacked(rest) ^ ands
+    return _stacked(one), _stacked(other), _stacked(rest)
 
 
 def planes_by_step(circuit: Circuit[S, T], like: S) -> list[int]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crypto.primitives.shares.replicated import Holders3
 from crypto.primitives.shares.xor import words_of
 from crypto.protocols.authenticated import authenticated_sums
-from crypto.protocols.authenticated.decisions import sum_width
+from crypto.protocols.authenticated.decisions import decision_on, sum_width
 from crypto.protocols.replicated import crosschecks, verified_sums
 from crypto.protocols.replicated.verified_total import opened_total
 from crypto.protocols.sums.pairwise import PairwiseSecrets
@@ -30,7 +30,7 @@ class Decision(Protocol):
 
     @property
     def sums(self) -> Any:
-        """The share of all sums."""
+        """The share of what tells all sums."""
 
     @property
     def reached(self) -> Any:
@@ -40,11 +40,11 @@ class Decision(Protocol):
 class CheckedSums(Protocol):
     """How sums are decided; shares are None at parties that do not compute."""
 
-    async def total(self, session: Session, rows: int) -> tuple[int, list[Any] | None]:
+    async def total(self, session: Session, rows: int) -> tuple[int, Any]:
         """The number of all rows, opened, and shares of each party's; arguments and errors as of `opened_total`."""
 
     async def decided(
-        self, session: Session, values: Words, limits: list[Any] | None, threshold: int, width: int
+        self, session: Session, values: Words, limits: Any, threshold: int, width: int
     ) -> Decision | None:
         """Whether sums of numbers within limits reach a threshold; see `verified_sums.decided`."""
 
@@ -52,6 +52,11 @@ class CheckedSums(Protocol):
         self, session: Session, share: Any, *, label: str, number: int, width: int, to: Sequence[str]
     ) -> Planes | None:
         """Opens words; see `crosschecks.opened`."""
+
+    async def opened_sums(
+        self, session: Session, share: Any, threshold: int, *, label: str, number: int, width: int, to: Sequence[str]
+    ) -> Words | None:
+        """Opens sums that were held against a threshold; else likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +73,12 @@ class AmongThree:
     holders: Holders3
     n_own: int
 
-    async def total(self, session: Session, rows: int) -> tuple[int, list[Any] | None]:
+    async def total(self, session: Session, rows: int) -> tuple[int, Any]:
         """As of `CheckedSums`."""
         return await opened_total(session, self.secrets, rows, self.holders, ROW_BITS, label=ROWS)
 
     async def decided(
-        self, session: Session, values: Words, limits: list[Any] | None, threshold: int, width: int
+        self, session: Session, values: Words, limits: Any, threshold: int, width: int
     ) -> Decision | None:
         """As of `CheckedSums`."""
         return await verified_sums.decided(
@@ -88,6 +93,13 @@ class AmongThree:
             session, share, label=label, holders=self.holders, number=number, width=width, to=to
         )
 
+    async def opened_sums(
+        self, session: Session, share: Any, _: int, *, label: str, number: int, width: int, to: Sequence[str]
+    ) -> Words | None:
+        """As of `CheckedSums`."""
+        planes = await self.opened(session, share, label=label, number=number, width=width, to=to)
+        return None if planes is None else words_of(planes, number)
+
 
 @dataclass(frozen=True, slots=True)
 class BetweenTwo:
@@ -101,7 +113,7 @@ class BetweenTwo:
     keyed: authenticated_sums.Keyed | None
     holders: tuple[str, str]
 
-    async def total(self, session: Session, rows: int) -> tuple[int, list[Any] | None]:
+    async def total(self, session: Session, rows: int) -> tuple[int, Any]:
         """As of `CheckedSums`."""
         ours = np.array([rows], np.uint64)
         found = await authenticated_sums.summed(session, self.keyed, ours, self.holders, ROW_BITS)
@@ -118,7 +130,7 @@ class BetweenTwo:
         return int(words_of(planes, 1)[0]), None if found is None else found[1]
 
     async def decided(
-        self, session: Session, values: Words, limits: list[Any] | None, threshold: int, width: int
+        self, session: Session, values: Words, limits: Any, threshold: int, width: int
     ) -> Decision | None:
         """As of `CheckedSums`."""
         return await authenticated_sums.decided(session, self.keyed, values, self.holders, limits, threshold, width)
@@ -130,6 +142,14 @@ class BetweenTwo:
         return await authenticated_sums.opened(
             session, self.keyed, share, label=label, holders=self.holders, number=number, width=width, to=to
         )
+
+    async def opened_sums(
+        self, session: Session, share: Any, threshold: int, *, label: str, number: int, width: int, to: Sequence[str]
+    ) -> Words | None:
+        """As of `CheckedSums`."""
+        decision = decision_on(len(session.parties), threshold, width)
+        planes = await self.opened(session, share, label=label, number=number, width=decision.sum_planes, to=to)
+        return None if planes is None else decision.totals(planes, number)
 
 
 def checked_sums(session: Session, secrets: PairwiseSecrets, task: HorizontalMining, rows: int) -> CheckedSums:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from crypto.protocols.authenticated import costs as between_two
-from crypto.protocols.authenticated.decisions import sum_width
+from crypto.protocols.authenticated.decisions import decision_on, sum_width
 from crypto.protocols.replicated import verified_costs as among_three
 from link.traffic import Traffic
 from mining.joint.horizontal.checked_sums import ROW_BITS
 from mining.joint.horizontal.verified_tally import bits_of
 from mining.joint.parameters import HorizontalMining
+from mining.thresholds import minimum_count
 
 
 def verified_rows_traffic(traffic: Traffic, task: HorizontalMining) -> None:
@@ -24,7 +25,10 @@ def verified_rows_traffic(traffic: Traffic, task: HorizontalMining) -> None:
 def verified_traffic(traffic: Traffic, task: HorizontalMining, candidates: int, n_rows: int) -> None:
     """Enters `VerifiedTally.decide`, but for supports."""
     if task.helper is None:
-        between_two.decided_traffic(traffic, task.compute, number=candidates, width=bits_of(n_rows))
+        threshold = minimum_count(task.min_support, n_rows)
+        between_two.decided_traffic(
+            traffic, task.compute, number=candidates, threshold=threshold, width=bits_of(n_rows)
+        )
     else:
         among_three.decided_traffic(traffic, task.three, number=candidates, width=bits_of(n_rows))
     _opened_traffic(traffic, task, traffic.parties, candidates, 1)
@@ -32,8 +36,13 @@ def verified_traffic(traffic: Traffic, task: HorizontalMining, candidates: int, 
 
 def verified_supports_traffic(traffic: Traffic, task: HorizontalMining, itemsets: int, n_rows: int) -> None:
     """Enters `VerifiedTally.supports`; of none, nothing is said."""
-    if itemsets:
-        _opened_traffic(traffic, task, task.learners, itemsets, bits_of(n_rows))
+    if not itemsets:
+        return
+    planes = bits_of(n_rows)
+    if task.helper is None:
+        threshold = minimum_count(task.min_support, n_rows)
+        planes = decision_on(len(traffic.parties), threshold, planes).sum_planes
+    _opened_traffic(traffic, task, task.learners, itemsets, planes)
 
 
 def _opened_traffic(traffic: Traffic, task: HorizontalMining, to: tuple[str, ...], number: int, width: int) -> None:

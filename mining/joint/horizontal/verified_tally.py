@@ -43,12 +43,12 @@ class VerifiedTally(HorizontalTally):
 
     Attributes:
         sums: How sums are decided.
-        limits: At a computing party, shares of each party's number of rows.
+        limits: At a computing party, shares of each party's number of rows; None at others.
         unopened: By batch, how many candidates are frequent and, at a computing party, shares of their sums.
     """
 
     sums: CheckedSums
-    limits: list[Any] | None
+    limits: Any
     unopened: list[tuple[int, Any]]
 
     @classmethod
@@ -63,17 +63,17 @@ class VerifiedTally(HorizontalTally):
         least_count: int,
     ) -> VerifiedTally:
         """As of `HorizontalTally`."""
-        limits: list[Any] = []
+        limits: Any = None
         sums = checked_sums(session.lane("keys of bits"), secrets, task, rows)
 
         async def count() -> Known:
-            total, bits = await sums.total(session.lane("rows"), rows)
-            limits.extend(bits or [])
+            nonlocal limits
+            total, limits = await sums.total(session.lane("rows"), rows)
             return Known(total)
 
         n_rows = int((await step(session, "number of rows", count)).public)
         least, threshold = cls.thresholds(session, task, rows, n_rows, least_count)
-        return cls(session, secrets, two_party, task, n_rows, least, threshold, pairs, sums, limits or None, [])
+        return cls(session, secrets, two_party, task, n_rows, least, threshold, pairs, sums, limits, [])
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
         """The AND over all parties of one bit each."""
@@ -138,10 +138,11 @@ class VerifiedTally(HorizontalTally):
         if sum(number for number, _ in batches) != len(counts):
             raise AssertionError("supports are asked for of what was found frequent")
         lane, width = self.session.lane(name), bits_of(self.n_rows)
-        planes = await together(
-            self.sums.opened(
+        found = await together(
+            self.sums.opened_sums(
                 lane.lane(f"batch {place}"),
                 share,
+                self.min_count,
                 label="supports",
                 number=number,
                 width=width,
@@ -151,12 +152,8 @@ class VerifiedTally(HorizontalTally):
         )
         if self.session.me not in self.task.learners:
             return None
-        totals = [
-            words_of(each, number).astype(np.int64)
-            for (number, _), each in zip(batches, planes, strict=True)
-            if each is not None
-        ]
-        found = np.concatenate([np.empty(0, np.int64), *totals])
-        if most is not None and (found > most).any():
+        totals = [each.astype(np.int64) for each in found if each is not None]
+        supports = np.concatenate([np.empty(0, np.int64), *totals])
+        if most is not None and (supports > most).any():
             raise no_sum(self.session)
-        return found
+        return supports

@@ -18,17 +18,28 @@ from numpy.typing import NDArray
 from crypto.primitives.shares.authenticated import AuthenticatedBits, reconstruct_authenticated
 from crypto.primitives.shares.xor import words_of
 from crypto.protocols.authenticated import and_triples, authenticated_sums, inputs
-from crypto.protocols.authenticated.and_triples import Buckets, Triples, bucket_size, buckets_for, make_triples, pieces
+from crypto.protocols.authenticated.and_triples import Triples, buckets_for, is_enough, make_triples, pieces
 from crypto.protocols.authenticated.authenticated_sums import Keyed, blocks, decided, opened, summed
 from crypto.protocols.authenticated.checks import Witnesses, settle
-from crypto.protocols.authenticated.costs import ands, decided_traffic, keys_traffic, opened_traffic, summed_traffic
-from crypto.protocols.authenticated.decisions import decision_planes, sum_width
+from crypto.protocols.authenticated.costs import decided_traffic, keys_traffic, opened_traffic, summed_traffic
+from crypto.protocols.authenticated.decisions import decision_on, decision_planes, sum_width
+from crypto.protocols.authenticated.thresholds import Threshold
 from link.disclosure import Declared
 from link.errors import InternalError
 from link.session import Session
 from link.traffic import Traffic
-from protos.v1.authenticated_pb2 import CheckOpening, DealtShare, HalfGates, MaskedBits, ShareHashes, ZerosOpening
+from protos.v1.authenticated_pb2 import (
+    BitProof,
+    CheckOpening,
+    DealtShare,
+    HalfGates,
+    MaskedBits,
+    ProofPoint,
+    ShareHashes,
+    ZerosOpening,
+)
 from protos.v1.link_pb2 import Frame, Opening
+from protos.v1.oblivious_transfer_pb2 import ExtensionRows
 from tests.crypto.protocols.replicated.deviating_world import Ends, OneAltered, run_deviating
 from tests.crypto.protocols.two_party_world import assert_alike, assert_uniform
 from tests.examples import examples
@@ -64,10 +75,10 @@ class Job:
                 lane, keyed, share, label=label, holders=self.two, number=number, width=width, to=everyone
             )
             assert planes is not None
-            return words_of(planes, number)
+            return planes
 
         width = sum_width(len(everyone), 20)
-        n_rows = int((await open_to_all(session.lane("n"), found and found[0], "rows", 1, width))[0])
+        n_rows = int(words_of(await open_to_all(session.lane("n"), found and found[0], "rows", 1, width), 1)[0])
         width = max(2, n_rows.bit_length())
         if self.threshold >= 1 << width:
             return n_rows, [], []
@@ -75,9 +86,12 @@ class Job:
         limits, values = None if found is None else found[1], self.counts[session.me]
         shares = await decided(lane, keyed, values, self.two, limits, self.threshold, width)
         reached = shares and shares.reached
-        frequent = await open_to_all(lane.lane("verdicts"), reached, "frequent", number, 1) != 0
-        sums = shares and shares.sums.words(frequent)
-        supports = await open_to_all(lane.lane("supports"), sums, "supports", int(frequent.sum()), width)
+        verdicts = await open_to_all(lane.lane("verdicts"), reached, "frequent", number, 1)
+        frequent = words_of(verdicts, number) != 0
+        sums, most = shares and shares.sums.words(frequent), int(frequent.sum())
+        decision = decision_on(len(everyone), self.threshold, width)
+        planes = await open_to_all(lane.lane("supports"), sums, "supports", most, decision.sum_planes)
+        supports = decision.totals(planes, most)
         return n_rows, np.flatnonzero(frequent).tolist(), supports.tolist()
 
     @property
@@ -230,7 +244,8 @@ class Flipping:
         (Opening, "values", "/decide/verdicts", "shares of opened bits of south"),
         (Opening, "values", "/decide/supports", "shares of opened bits of south"),
         (CheckOpening, "coin", "/decide/block 0/triples", "south has opened something else"),
-        (ZerosOpening, "digests", "/decide", "south has opened something else"),
+        (ExtensionRows, "data", "/decide/block 0/inputs", "south"),
+        (BitProof, "sums", "/decide/block 0/proofs", "south has dealt a count that is above its number of rows"),
     ],
 )
 def test_a_flipped_bit_is_noticed_and_blames_who_flipped_it(kind: Any, field: str, lane: str, words: str) -> None:
@@ -243,6 +258,21 @@ def test_a_flipped_bit_is_noticed_and_blames_who_flipped_it(kind: Any, field: st
             continue
         assert words in ends.errors["north"].message
         assert ends.errors["north"].party == "south"
+
+
+def test_a_flipped_digest_of_zeros_is_noticed() -> None:
+    alter = Flipping(ZerosOpening, "digests", "/decide")
+    ends = ATTACKED[3].attacked(["south"], alter, 0)
+    assert alter.done
+    assert "south has opened something else" in ends.errors["north"].message
+
+
+def test_a_point_of_the_verifiers_own_choice_makes_it_refuse_alone() -> None:
+    """South tells another point than it drew: it holds a right proof for false, and north sees nothing of that."""
+    alter = Flipping(ProofPoint, "point", "/decide")
+    ends = ATTACKED[2].attacked(["south"], alter, 0)
+    assert alter.done
+    assert "north" not in ends.errors
 
 
 def test_a_flipped_share_passes_with_no_tag_that_was_not_changed_by_the_key() -> None:
@@ -271,11 +301,11 @@ def test_a_computing_party_cannot_change_anothers_counts(
     """It authenticates another share than it was dealt, and goes on with it: nothing but the hash can tell."""
     real = inputs.bound
 
-    async def changed(session: Session, pair: Any, key: Any, bits: Any, dealt: Any) -> Any:
+    async def changed(session: Session, pair: Any, key: Any, bits: Any, of_peer: Any, dealt: Any) -> Any:
         if session.me == cheat and "/decide" in session.path:
             dealt = {name: each._replace(bits=each.bits.copy()) for name, each in dealt.items()}
             dealt["east"].bits[flipped] ^= 1
-        return await real(session, pair, key, bits, dealt)
+        return await real(session, pair, key, bits, of_peer, dealt)
 
     monkeypatch.setattr(authenticated_sums, "bound", changed)
     ends = ATTACKED[3].attacked([cheat], unaltered, 1)
@@ -332,11 +362,29 @@ def test_a_computing_party_that_makes_counts_appear_too_high_blames_nobody_else_
         return await real(session, pair, witnesses, zeros)
 
     monkeypatch.setattr(authenticated_sums, "settle", changed)
-    for parties, named in ((3, None), (2, "south")):
-        ends = drawn(parties, 5, 9, 7, 3).attacked(["south"], unaltered, 1)
-        assert not ends.results
-        assert ends.errors["north"].party == named
-        assert "south" in ends.errors["north"].message
+    ends = drawn(3, 5, 9, 7, 3).attacked(["south"], unaltered, 1)
+    assert not ends.results
+    assert ends.errors["north"].party is None
+    assert "south" in ends.errors["north"].message
+
+
+@pytest.mark.parametrize("cheat", ["north", "south"])
+def test_a_computing_party_that_deals_another_carry_or_borrow_is_named(
+    cheat: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The highest carry of the first of the two would turn its verdicts over."""
+    real = Threshold.known
+
+    def changed(self: Threshold, values: Any, limit: int, first: bool) -> Any:
+        planes = real(self, values, limit, first)
+        planes[-1] ^= np.uint8(first == (cheat == TWO[0]))
+        return planes
+
+    monkeypatch.setattr(Threshold, "known", changed)
+    ends = drawn(3, 5, 9, 7, 3).attacked([cheat], unaltered, 1)
+    assert not ends.results
+    (honest,) = set(TWO) - {cheat}
+    assert ends.errors[honest].party == cheat
 
 
 def test_two_that_tell_others_different_things_are_both_named() -> None:
@@ -347,28 +395,30 @@ def test_two_that_tell_others_different_things_are_both_named() -> None:
 
 
 # -- soundness ---------------------------------------------------------------------------------------------------------
+@examples(20, 100)
 @given(st.integers(1, 10**7))
-def test_buckets_are_as_large_as_the_theorem_says(number: int) -> None:
+def test_buckets_are_as_few_as_are_enough(number: int) -> None:
     found = buckets_for(number)
     assert found.number >= number
-    assert found.size == bucket_size(found.number)
-    assert found.number ** (found.size - 1) >= 2**40
-    if number >= 1 << 10:
-        assert found.leaky <= number * bucket_size(number)
+    assert is_enough(found.number, found.size)
+    assert found.number == number or not is_enough(found.number - 1, found.size)
+    assert found.number ** (found.size - 1) <= 2**40 or not is_enough(found.number, found.size - 1)
     assert sum(pieces(found.leaky)) == found.leaky
 
 
-def test_bucket_sizes_are_those_of_the_paper() -> None:
-    assert [bucket_size(1 << bits) for bits in (10, 13, 14, 19, 20, 39, 40)] == [5, 5, 4, 4, 3, 3, 2]
+def test_buckets_are_never_larger_than_those_of_the_papers_rounded_bound() -> None:
+    for bits, size in ((10, 5), (13, 5), (14, 4), (19, 4), (20, 3), (39, 3), (40, 2)):
+        assert is_enough(1 << bits, size)
 
 
-@pytest.mark.parametrize("buckets", [Buckets(1024, 5), Buckets(10_322, 4), Buckets(1 << 20, 3)])
-def test_no_number_of_guesses_leaves_a_leaky_bucket_more_often_than_was_said(buckets: Buckets) -> None:
+@pytest.mark.parametrize("number", [320, 1024, 3044, 10_322, 276_325, 1 << 20])
+def test_no_number_of_guesses_leaves_a_leaky_bucket_more_often_than_was_said(number: int) -> None:
     """t leaky triples pass together with probability 2^-t, and fill one of the buckets with n·C(t, B) / C(nB, B)."""
-    assert buckets.size == bucket_size(buckets.number)
-    assert max(
-        comb(guesses, buckets.size) * buckets.number / 2**guesses for guesses in range(buckets.size, 200)
-    ) * 2**40 <= comb(buckets.leaky, buckets.size)
+    buckets = buckets_for(number)
+    assert buckets.number == number
+    for guesses in range(buckets.size, 400):
+        filled = comb(guesses, buckets.size) * number * 2**40
+        assert filled <= comb(buckets.leaky, buckets.size) * 2**guesses
 
 
 def test_a_half_gate_that_is_wrong_passes_half_of_the_time() -> None:
@@ -413,15 +463,18 @@ def test_bytes_and_rounds_are_as_planned(parties: int, width: int, number: int) 
     traffic = Traffic(names)
     keys_traffic(traffic, TWO)
     summed_traffic(traffic, TWO, number=1, width=width)
-    decided_traffic(traffic, TWO, number=number, width=width)
+    decided_traffic(traffic, TWO, number=number, threshold=3, width=width)
     opened_traffic(traffic, TWO, names, number=number, width=1)
     assert_planned(traffic, costs_of(names, part, declared=[Declared("bits", everyone, "", number, "")]), range(-3, 3))
 
 
 def test_ands_are_counted() -> None:
-    assert ands(10_000, 3, 14) == 82 * 10_000
-    assert len(decision_planes(3, 14)) == 16
-    assert [part.stop - part.start for part in blocks(30_000, 3, 14)] == [12_788, 12_788, 4_424]
+    for parties, threshold, number, steps in ((2, 50, 6, 6), (2, 9000, 14, 14), (3, 50, 42, 15)):
+        planes = decision_planes(parties, decision_on(parties, threshold, 14))
+        assert (sum(planes), len(planes)) == (number, steps)
+    found = [part.stop - part.start for part in blocks(60_000, 3, decision_on(3, 50, 14))]
+    assert found == [24_967, 24_967, 10_066]
+    assert [part.stop - part.start for part in blocks(90_000, 2, decision_on(2, 50, 14))] == [89_240, 760]
 
 
 # -- what the parties see ----------------------------------------------------------------------------------------------
@@ -467,6 +520,8 @@ def test_frames_are_the_same_whatever_the_outcome() -> None:
         ("north", "CheckCommitment"),
         ("south", "CheckOpening"),
         ("north", "ZerosOpening"),
+        ("south", "ProofPoint"),
+        ("north", "BitProof"),
     ],
 )
 def test_messages_of_another_size_end_the_job_and_name_the_sender(cheat: str, kind: str) -> None:
