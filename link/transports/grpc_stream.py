@@ -75,6 +75,7 @@ class Conversation:
         self.heard = 0.0
         self.received = self._quiet_frames = self._quiet_bytes = 0
         self._acknowledge = self._dialled = self._leaving = self._left = self._reached = self.at_peace = False
+        self._closing = False
         self.generation = 0
         self._over = asyncio.Event()
         self._more, self._moved = asyncio.Event(), asyncio.Event()
@@ -125,11 +126,13 @@ class Conversation:
         """Lets the peer get what is under way, within `LEAVE_S` and while it is not lost, and ends the stream.
 
         A stream that ends in peace shows the peer that it has got everything; otherwise the stream breaks, and the peer
-        takes this party for lost. So one that stands still is waited for.
+        takes this party for lost. So one that stands still is waited for. One that has never begun the job is lost once
+        this party's patience ends, also if its node answers: nobody is there to go on with.
 
         Args:
             hurried: Waits for `HURRY_S` only while nothing reaches the peer.
         """
+        self._closing = True
         finish_s = HURRY_S if hurried else LEAVE_S
         self._owe(now=True)
         until = self._loop.time() + LEAVE_S
@@ -215,8 +218,11 @@ class Conversation:
         self.cut()
 
     def there(self) -> None:
-        """Of a peer that has not begun the job: its node answers, so it is waited for until somebody starts it."""
-        if not self._reached:
+        """Of a peer that has not begun the job: its node answers, so it is waited for until somebody starts it.
+
+        Not by a party that leaves, which could only tell it so.
+        """
+        if not self._reached and not self._closing:
             self._wait_anew()
 
     def be_patient(self, patience_s: float) -> None:

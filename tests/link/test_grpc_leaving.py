@@ -1,4 +1,4 @@
-"""A party that has done its part, and peers that stand still or have lost its farewell."""
+"""A party that has done its part, and peers that stand still, have lost its farewell or never began."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 
-from link.transports import grpc_stream
+from link.transports import grpc_stream, grpc_transport
 from link.transports.conformance.kit import AB
 from link.transports.grpc_stream import Conversation
 from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell
@@ -121,6 +121,44 @@ def test_a_farewell_that_is_lost_is_said_again():
             second.said.put_nowait(grpc.aio.EOF)
             await leaving
             assert await again
+
+    run(main())
+
+
+def test_the_answers_of_a_node_keep_nobody_waiting_who_leaves():
+    """They say that somebody may start the job there yet, which only a party that stays can wait for."""
+
+    async def main():
+        conversation = Conversation(TERMS.job_id, "b", "a", 20.0, Failed())
+        await conversation.send(framed(sender="b", receiver="a").frame)
+        began = conversation.lost_at
+        await asyncio.sleep(0.001)
+        conversation.there()
+        lost_at = conversation.lost_at
+        assert lost_at > began
+        leaving = asyncio.create_task(conversation.leave())
+        await asyncio.sleep(0.001)
+        conversation.there()
+        assert conversation.lost_at == lost_at
+        conversation.end()
+        await leaving
+
+    run(main())
+
+
+@pytest.mark.parametrize("leaving", AB)
+def test_a_peer_that_never_began_the_job_is_lost_to_who_leaves(leaving, monkeypatch):
+    monkeypatch.setattr(grpc_transport, "GRACE_S", STILL_S / 4)  # after which its node says that it has no such job
+
+    async def main():
+        other = "a" if leaving == "b" else "b"
+        async with nodes(identities(*AB), patience_s=STILL_S) as links:
+            transport, receiver = links[leaving].open(TERMS.job_id, AB), Failed()
+            transport.attach(receiver)
+            await transport.send(other, framed(sender=leaving, receiver=other).frame)
+            await transport.close()
+            assert not transport.conversations[other].at_peace
+            assert (await receiver.error()).party == other
 
     run(main())
 
