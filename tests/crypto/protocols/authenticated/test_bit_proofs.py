@@ -101,14 +101,19 @@ def test_other_sums_are_noticed(seed: int, bit: int) -> None:
 
 @pytest.mark.parametrize("point", [0, 1, 0xDEADBEEF])
 def test_sums_tell_nothing_whatever_is_proved(point: int) -> None:
-    """Under any point, the second is uniform, and the first what the verifier can compute of it; see above."""
+    """Under any point, the second is uniform, and the first what the verifier computes of it, also of 0 and 1."""
     generator, key, runs = np.random.default_rng(point), np.uint64(77), 130
     for ones in (0, 1):
-        planes = known(np.full((1, 3), ones, np.uint8), generator, key)[0]
+        planes = known(np.full((1, 3), ones, np.uint8), generator, key)
         seen = np.empty(runs, np.uint64)
         for run in range(runs):
-            mask = known(generator.integers(0, 2, (1, PROOF_MASK_BITS), np.uint8), generator, key)[0]
-            seen[run] = proof_of(Statement(Relations(planes, planes, planes), mask), np.uint64(point))[1]
+            masks = known(generator.integers(0, 2, (1, PROOF_MASK_BITS), np.uint8), generator, key)
+            prover, verifier = (
+                Statement(Relations(each, each, each), mask) for each, mask in zip(planes, masks, strict=True)
+            )
+            sums = proof_of(prover, np.uint64(point))
+            assert holds(prover, verifier, np.uint64(point), sums)
+            seen[run] = sums[1]
         assert_uniform(seen)
 
 
