@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,8 @@ class ReleasedTables:
 
     def __init__(self, folder: Path, *, now: Callable[[], float] = time.time) -> None:
         self._folder, self._now = folder, now
+        self._kept: list[tuple[float, bytes]] = []  # by when they go, in the loop's time; a heap
+        self._next: asyncio.TimerHandle | None = None
 
     def write(self, job_id: bytes, table: bytes) -> None:
         """Keeps a job's table; it is on disk, whole, when this returns.
@@ -57,7 +60,8 @@ class ReleasedTables:
 
     def forget_later(self, job_id: bytes, after_s: float = KEEP_S) -> None:
         """Removes a job's table after a while, on the running event loop."""
-        asyncio.get_running_loop().call_later(after_s, self._remove, self._path(job_id))
+        heapq.heappush(self._kept, (asyncio.get_running_loop().time() + after_s, job_id))
+        self._wait()
 
     def recover(self) -> None:
         """After a restart: removes what is too old or was not finished, and the rest when its hour has passed."""
@@ -72,6 +76,17 @@ class ReleasedTables:
     def _path(self, job_id: bytes) -> Path:
         return self._folder / job_id.hex()
 
-    def _remove(self, path: Path) -> None:
-        with contextlib.suppress(OSError):
-            path.unlink()
+    def _wait(self) -> None:
+        """One timer serves all tables: one each would hold for an hour what its job held as it ended."""
+        if self._next is not None:
+            self._next.cancel()
+        loop = asyncio.get_running_loop()
+        self._next = loop.call_at(self._kept[0][0], self._remove_due) if self._kept else None
+
+    def _remove_due(self) -> None:
+        now = asyncio.get_running_loop().time()
+        while self._kept and self._kept[0][0] <= now:
+            _, job_id = heapq.heappop(self._kept)
+            with contextlib.suppress(OSError):
+                self._path(job_id).unlink()
+        self._wait()
