@@ -26,7 +26,6 @@ from link.errors import (
     LimitExceeded,
     MalformedMessage,
     UnexpectedMessage,
-    accusing,
     from_reporter,
 )
 from link.executor import Executor
@@ -234,8 +233,8 @@ class SessionCore:
         if awaited is None or not isinstance(error, DeadlineExceeded):
             return error
         own = DeadlineExceeded(
-            f"{self.me} still waited for {awaited} when the job's deadline had passed at {peer}; check "
-            f"{' and '.join(sorted({awaited, peer}))}, or allow more time",
+            f"{self.me} still waited for {awaited} when the job's deadline had passed at {peer}; check {awaited} or "
+            "allow more time",
             party=awaited,
         )
         own.reporter = peer
@@ -417,7 +416,7 @@ def ended_by(peer: str, me: str, parties: tuple[str, ...], body: bytes) -> Comin
         unread.reporter = peer
         return unread
     named = abort.party if not abort.party or abort.party in parties else peer
-    error = accusing(from_reporter(abort.code, printable(abort.message), named, peer), peer)
+    error = from_reporter(abort.code, printable(abort.message), named, peer)
     if error.party == me and not error.about_peers:
         error.party = None if abort.relayed else peer
     error.reporter = peer

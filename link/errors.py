@@ -241,22 +241,6 @@ def from_reporter(code: str, message: str, named: str, reporter: str) -> ComineE
     return from_code(code, message or f"{reporter} gives no reason", party=named or (None if nobodys else reporter))
 
 
-def accusing(error: ComineError, reporter: str) -> ComineError:
-    """An error that a party reports, told as that party's word where it says that another broke rules.
-
-    Whoever lies can accuse anybody, and honest parties pass on what they were told. So an accusation names who says it,
-    wherever it comes to, and has no party of its own; what begins with its reporter, or one more and it, names it.
-
-    Args:
-        error: As reported.
-        reporter: By whom.
-    """
-    of_itself = re.match(rf"(\S+ and )?{re.escape(reporter)} ", error.message) is not None
-    if not isinstance(error, ProtocolViolation | IdentityError) or (of_itself and error.party in (None, reporter)):
-        return error
-    return from_code(error.code, error.message if of_itself else f"{reporter} says: {error.message}")
-
-
 _E = TypeVar("_E", bound=ComineError)
 
 

@@ -23,8 +23,7 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
     """The error that began it.
 
     A fault at one party makes its peers lose it, be told of it, or wait in vain. So a fault that is none of these comes
-    first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported,
-    and not one that has no party, as what others are accused of.
+    first, then a lost party, then a cancellation, then a deadline; among equals one that arose where it was reported.
     But of lost parties one that has not lost another itself: who ends because of a loss is soon lost to the rest. Where
     each has lost another, the one that most have lost: who cannot be reached often reaches nobody either. And of
     deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs. Where
@@ -70,7 +69,7 @@ def _distance(
     foreign = error.party not in (None, failure.reporter)
     if isinstance(error, PeerError):
         return rank, error.party in losers, -lost.get(error.party or "", 0), foreign
-    return rank, False, 0, error.party != failure.reporter
+    return rank, False, 0, foreign
 
 
 async def gathered(work: Mapping[str, Awaitable[T]], grace_s: float) -> dict[str, T]:

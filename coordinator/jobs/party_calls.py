@@ -16,15 +16,7 @@ from coordinator.jobs.client import PartyClient, check_versions
 from coordinator.jobs.failures import gathered
 from coordinator.jobs.progress import Absence, Watcher
 from jobs.consent import read_approval
-from link.errors import (
-    ComineError,
-    PeerError,
-    ProtocolViolation,
-    ResourceError,
-    UnexpectedMessage,
-    accusing,
-    from_reporter,
-)
+from link.errors import ComineError, PeerError, ProtocolViolation, ResourceError, UnexpectedMessage, from_reporter
 from link.files.printable import one_line
 from link.pki.identity import check_span
 from link.pki.trust import Trust
@@ -311,5 +303,4 @@ def _checked(signed: SignedApproval, party: str, job_id: bytes, trust: Trust, co
 
 def _check_end(event: JobEvent, party: str) -> None:
     if event.state in _BAD_ENDS:
-        told = from_reporter(event.error_code, one_line(event.error_message), event.error_party, party)
-        raise accusing(told, party)
+        raise from_reporter(event.error_code, one_line(event.error_message), event.error_party, party)

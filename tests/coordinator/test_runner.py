@@ -88,16 +88,6 @@ def test_the_first_cause_is_reported_and_all_are_told() -> None:
     assert all("Cancel" in node.calls for node in made.nodes.values())
 
 
-def test_an_accusation_is_told_as_its_accusers_word() -> None:
-    """Also where the accused reports first what it was told."""
-    words = "north has sent another share; its node must be checked"
-    passed_on = {"events": [failed(f"south says: {words}", "E402", "")]}
-    for error, _ in (run(north=passed_on), run(south={"events": [failed(words, "E402", "north")]})):
-        assert isinstance(error, MalformedMessage)
-        assert f"south says: {words}" in error.message
-        assert error.party is None
-
-
 def test_a_refusal_cancels_the_job_where_it_was_accepted() -> None:
     error, made = run(south={"refuse": {"Propose": PolicyDenied("south forbids it", party="south")}})
     assert isinstance(error, PolicyDenied)
