@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,10 @@ class RelayFault(PeerError):
     """A relay, which is no party, cannot be reached or does not connect; or a party is not connected to it."""
 
 
+class Unreached(RelayFault):
+    """The relay itself does not answer."""
+
+
 class NotConnected(RelayFault):
     """The party that was called is not connected to the relay at present."""
 
@@ -36,13 +41,16 @@ class Displaced(RelayFault):
     """Another connection of the same party has taken this one's place."""
 
 
-async def call(identity: Identity, relay: RelayAddress, action: Action) -> ClientConnection:
+async def call(
+    identity: Identity, relay: RelayAddress, action: Action, heard: Callable[[], None] = lambda: None
+) -> ClientConnection:
     """A connection to the relay on which the action has been granted.
 
     Args:
         identity: Who dials.
         relay: Where.
         action: What for.
+        heard: Called when the relay has answered, and has yet to grant the action.
 
     Raises:
         RelayFault: The relay cannot be reached, or refuses.
@@ -53,9 +61,9 @@ async def call(identity: Identity, relay: RelayAddress, action: Action) -> Clien
         async with asyncio.timeout(HANDSHAKE_S):
             connection = await _connected(identity, relay, PING_S if isinstance(action, RelayListen) else None)
             try:
-                await connection.send(
-                    hello(identity, relay.called, await _nonce(connection, relay), action).SerializeToString()
-                )
+                nonce = await _nonce(connection, relay)
+                heard()
+                await connection.send(hello(identity, relay.called, nonce, action).SerializeToString())
                 answer = read(RelayAnswer, await connection.recv())
                 if answer.WhichOneof("content") != "ready":
                     to = action.to if isinstance(action, RelayDial) else ""
@@ -65,9 +73,9 @@ async def call(identity: Identity, relay: RelayAddress, action: Action) -> Clien
                 raise
             return connection
     except (OSError, EOFError, WebSocketException) as error:
-        raise RelayFault(f"{relay} cannot be reached: {_reason(error)}") from None
+        raise Unreached(f"{relay} cannot be reached: {_reason(error)}") from None
     except TimeoutError:
-        raise RelayFault(f"{relay} does not answer within {HANDSHAKE_S:g} s; check the network between") from None
+        raise Unreached(f"{relay} does not answer within {HANDSHAKE_S:g} s; check the network between") from None
 
 
 async def look(identity: Identity, relay: RelayAddress) -> None:
@@ -84,9 +92,9 @@ async def look(identity: Identity, relay: RelayAddress) -> None:
             finally:
                 await _end(connection)
     except (OSError, EOFError, WebSocketException) as error:
-        raise RelayFault(f"{relay} cannot be reached: {_reason(error)}") from None
+        raise Unreached(f"{relay} cannot be reached: {_reason(error)}") from None
     except TimeoutError:
-        raise RelayFault(f"{relay} does not answer within {HANDSHAKE_S:g} s; check the network between") from None
+        raise Unreached(f"{relay} does not answer within {HANDSHAKE_S:g} s; check the network between") from None
 
 
 def refused(refusal: RelayRefusal, relay: RelayAddress, identity: Identity, to: str) -> ComineError:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from link.errors import ComineError, InternalError, ResourceError
 from link.pki.identity import Identity
 from link.relay.address import RelayAddress
-from link.relay.calling import RelayFault, call
+from link.relay.calling import NotConnected, Unreached, call
 from link.relay.handshake import CHUNK_BYTES
 from link.relay.splice import carry, close
 from protos.v1.relay_pb2 import RelayDial
@@ -97,9 +97,16 @@ class Gateway:
         relay: RelayAddress,
     ) -> None:
         key = way.peer, way.address
-        self.troubles.setdefault(key, RelayFault(f"{relay} has not answered yet; check the network between"))
+        self.troubles.setdefault(key, Unreached(f"{relay} has not answered yet; check the network between"))
+
+        def heard() -> None:  # so what is missing now is the party's answer
+            if isinstance(self.troubles.get(key), Unreached):
+                self.troubles[key] = NotConnected(
+                    f"{relay} answers, but {way.peer} has not yet; check its node and the network", party=way.peer
+                )
+
         try:
-            connection = await call(identity, relay, RelayDial(to=way.peer))
+            connection = await call(identity, relay, RelayDial(to=way.peer), heard)
         except ComineError as error:
             self.troubles[key] = error  # before the end of the connection, which makes the caller look for it
             await close(writer)

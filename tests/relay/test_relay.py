@@ -23,7 +23,9 @@ from link.pki.authority import Authority, write_identity
 from link.pki.certificates import read_certificate
 from link.relay.address import RelayAddress, shown
 from link.relay.calling import RelayFault, call
+from link.relay.gateway import local_address
 from link.relay.handshake import MOST_BYTES, TOKEN_BYTES, hello, read, read_incoming
+from link.transports.grpc_errors import silent
 from protos.v1.relay_pb2 import (
     RELAY_REASON_DISPLACED,
     RELAY_REASON_IDENTITY,
@@ -163,6 +165,19 @@ def test_a_token_is_good_once_for_one_party_and_for_a_while(tmp_path: Path, monk
         with fails("E200", party="north"):
             await call(hub, w.address, RelayDial(to="north"))
         await refused("north", read_incoming(await listening.recv()).token)  # too late
+
+    served(tmp_path, test)
+
+
+def test_a_party_that_does_not_take_a_connection_is_named_and_not_the_relay_that_answers(tmp_path: Path) -> None:
+    async def test(w: World) -> None:
+        listening, hub = await w.listen(), w.member("hub", "coordinator")
+        socket_path = local_address(hub, "north", w.address.text).removeprefix("unix:")
+        _, writer = await asyncio.open_unix_connection(socket_path)
+        await listening.recv()  # the relay has answered and asks north, which does nothing
+        with fails("E200", party="north"):
+            raise silent("north", w.address.text)
+        writer.close()
 
     served(tmp_path, test)
 
