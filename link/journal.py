@@ -18,6 +18,9 @@ from link.encoding.values import pack, unpack
 MAX_STEPS: Final = 4096  # beyond which nothing is kept
 SECRET_BYTES: Final = 32
 ROOT: Final = "root"  # of the secret from which all coins of a job follow
+FIRST: Final = "first"  # under which a journal says whether it has all that its party has drawn for the job
+WHOLE: Final = bytes(SECRET_BYTES)  # it has: it was made in the first attempt, or nobody had come far before it was
+BEHIND: Final = b"\1" * SECRET_BYTES  # it has not
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -134,7 +137,7 @@ class MemoryJournal:
     """
 
     def __init__(self, kept: Sequence[Step] = (), coins: Mapping[str, bytes] | None = None) -> None:
-        self.kept, self.coins = list(kept), dict(coins or {})
+        self.kept, self.coins = list(kept), {FIRST: WHOLE, **(coins or {})}
 
     def steps(self) -> Sequence[Step]:
         """As of `Journal`, as are the others."""
@@ -159,9 +162,11 @@ class Resumption:
         agreed: By name, the steps of earlier attempts that all parties go on from.
         before: By name, further steps that this party has kept, which are made again.
         place: Of the next step that is kept; None where nothing more is.
+        behind: Whether this party has drawn for the job what the journal does not have.
     """
 
     journal: Journal | None = None
     agreed: dict[str, Step] = field(default_factory=dict)
     before: dict[str, Step] = field(default_factory=dict)
     place: int | None = 0
+    behind: bool = False

@@ -11,6 +11,7 @@ Rounds:     2, or 1 where some party has kept nothing; none in a first attempt.
 Output:     the common steps.
 Adversary:  semi-honest parties. Two that have kept different results of one step, or of other frames, end the job: no
             receipts were exchanged in a session that broke off, so the digests stand for them.
+            One that has no journal of an attempt of which others have kept a step draws no coins (`secret`).
 Leakage:    how far each party had come when the attempt before ended. All else that is opened its receivers know.
 """
 
@@ -23,8 +24,8 @@ from typing import Final
 import numpy as np
 
 from link.disclosure import Declared, Learned
-from link.errors import MalformedMessage, ProtocolViolation
-from link.journal import MAX_STEPS, ROOT, SECRET_BYTES, Journal, Known, Resumption, Step
+from link.errors import ConfigurationError, MalformedMessage, ProtocolViolation, shareable
+from link.journal import BEHIND, FIRST, MAX_STEPS, ROOT, SECRET_BYTES, WHOLE, Journal, Known, Resumption, Step
 from link.session import Session
 
 MAX_ATTEMPTS: Final = 5  # of a job
@@ -49,9 +50,12 @@ async def begin(session: Session, journal: Journal) -> None:
     if session.core.terms.attempt == 1:
         return
     kept = (await session.compute(journal.steps))[:MAX_STEPS]
-    common = await _common(session.lane("kept"), kept)
+    lane = session.lane("kept")
+    others = await _numbers(lane, len(kept))
+    behind = await session.compute(_is_behind, journal, any(others))
+    common = await _common(lane, kept[: min(others)])
     agreed, before = ({step.name: step for step in part} for part in (kept[:common], kept[common:]))
-    session.core.steps = Resumption(journal, agreed, before, common)
+    session.core.steps = Resumption(journal, agreed, before, common, behind)
 
 
 async def step(session: Session, name: str, take: Callable[[], Awaitable[Known]], *, drawn: bool = False) -> Known:
@@ -108,8 +112,17 @@ async def secret(session: Session, name: str, inputs: bytes) -> bytes:
 
     Raises:
         ProtocolViolation: In an earlier attempt they were for something else.
+        ConfigurationError: The journal was made after an attempt in which this party took part.
         ComineError: They cannot be kept, or those of an earlier attempt are lost.
     """
+    if session.core.steps.behind:
+        raise shareable(
+            ConfigurationError(
+                f"{session.me} took part in an earlier attempt of this job and knows nothing of it, so its state "
+                "folder is an older copy; it draws no noise a second time: run the job again as a new one",
+                party=session.me,
+            )
+        )
     journal, fresh = session.core.steps.journal, session.randomness(f"secret {name}").bytes(SECRET_BYTES)
     if journal is None:
         return fresh
@@ -123,25 +136,43 @@ async def secret(session: Session, name: str, inputs: bytes) -> bytes:
     return hmac.digest(root, whole.encode(), "sha256")
 
 
-async def _common(session: Session, kept: Sequence[Step]) -> int:
-    """Of how many steps, from the first, all parties have kept the same."""
-    least = len(kept)
-    await session.open(LABEL, np.array([least], np.uint32))
+async def _numbers(session: Session, kept: int) -> list[int]:
+    """How many steps each other party has kept."""
+    await session.open(LABEL, np.array([kept], np.uint32))
+    numbers = []
     for peer in session.others:
         (number,) = await session.receive_opened(peer, LABEL, np.uint32, (1,))
         if number > MAX_STEPS:
             raise MalformedMessage(f"{peer} names more than {MAX_STEPS} steps; check that node", party=peer)
-        least = min(least, int(number))
-    if not least:
+        numbers.append(int(number))
+    return numbers
+
+
+def _is_behind(journal: Journal, steps_before: bool) -> bool:
+    """Whether a journal is younger than an attempt of which its party could have drawn something.
+
+    One that was made in a later attempt says so for good where another party has kept a step by then: no session gives
+    one without this party, which had a journal before it greeted anybody.
+
+    Args:
+        journal: Of this party, of a job that is not in its first attempt.
+        steps_before: Whether another party has kept a step.
+    """
+    return journal.secret(FIRST, BEHIND if steps_before else WHOLE) == BEHIND
+
+
+async def _common(session: Session, kept: Sequence[Step]) -> int:
+    """Of how many steps, from the first, all parties have kept the same, of those of which all have kept some."""
+    if not kept:
         return 0
     for peer in session.others:
-        await session.open(LABEL, _told(session, kept[:least], peer), to=(peer,))
-    common = least
+        await session.open(LABEL, _told(session, kept, peer), to=(peer,))
+    common = len(kept)
     for peer in session.others:
-        mine = _told(session, kept[:least], peer)
+        mine = _told(session, kept, peer)
         alike = mine == await session.receive_opened(peer, LABEL, np.uint8, mine.shape)
         same_step, same_account = alike[:, :_DIGEST_BYTES].all(axis=1), alike[:, _DIGEST_BYTES:].all(axis=1)
-        here = int(np.argmin(same_step)) if not same_step.all() else least
+        here = int(np.argmin(same_step)) if not same_step.all() else len(kept)
         if not same_account[:here].all():
             called = kept[int(np.argmin(same_account[:here]))].called
             raise ProtocolViolation(

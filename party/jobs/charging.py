@@ -31,7 +31,7 @@ def charge_start(context: JobContext, job: Job, attempt: int, now: float) -> Non
     """
     named = job.spec.job
     before = [entry for entry in context.ledger.of_job(job.id) if entry.attempt != attempt]
-    open_journal(context.journals, job.id, job.spec, before)
+    open_journal(context.journals, job.id, job.spec, attempt, before)
     if context.consent.judge.looks_at_rows(job.spec):
         context.ledger.note_result(named.dataset, joint_result(job.spec))
     context.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, charge(job.spec)))

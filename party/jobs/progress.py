@@ -29,13 +29,14 @@ _RUNNING: Final = (RUNNING, RELEASING)
 _WAITING: Final = (APPROVED, FAILED, CANCELLED)
 
 
-def open_journal(journals: Journals, job_id: bytes, spec: JobSpec, before: Collection[Entry]) -> None:
+def open_journal(journals: Journals, job_id: bytes, spec: JobSpec, attempt: int, before: Collection[Entry]) -> None:
     """Opens the journal of a job that starts, before the start is charged; from then on it has all coins of the job.
 
     Args:
         journals: Of this party.
         job_id: The job.
         spec: It.
+        attempt: That starts.
         before: What earlier starts were charged: what one drew under noise, this one must not draw anew.
 
     Raises:
@@ -47,7 +48,8 @@ def open_journal(journals: Journals, job_id: bytes, spec: JobSpec, before: Colle
         return
     if any(entry.charge.epsilon is not None for entry in before):
         journals.check_begun(job_id)
-    journals.begin(job_id, _version(), Randomness.from_os().bytes(SECRET_BYTES), started=bool(before))
+    root = Randomness.from_os().bytes(SECRET_BYTES)
+    journals.begin(job_id, _version(), root, attempt=attempt, started=bool(before))
 
 
 def journal_of(journals: Journals, job_id: bytes, spec: JobSpec, data_digest: bytes) -> Journal | None:

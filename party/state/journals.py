@@ -16,7 +16,7 @@ missed, never replaced.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from crypto.primitives.hashing import derive_key
 from crypto.primitives.randomness import Randomness
 from link.errors import ComineError, ConfigurationError, ResourceError, VersionMismatch
 from link.files.private_file import replace_private
-from link.journal import ROOT, Journal, Step
+from link.journal import FIRST, ROOT, WHOLE, Journal, Step
 from party.state.database import Held
 from party.state.node_database import NodeTables
 from protos.v1.control_pb2 import JobState
@@ -40,6 +40,7 @@ _NAME_BYTES: Final = 16
 _LEAST_STEP: Final = 1 << 10
 _STEP: Final = "step {:06}"
 _ROOT: Final = f"secret {ROOT}"
+_FIRST: Final = f"secret {FIRST}"
 _COINS: Final = "secret /"  # of a step, whose name is a path
 _FOUND: Final = "found"
 
@@ -58,13 +59,14 @@ class Journals(NodeTables):
         super().__init__(path, opened)
         self.me, self.folder, self.most = me, path.parent / FOLDER, most
 
-    def begin(self, job_id: bytes, version: str, root: bytes, *, started: bool) -> Journal:
+    def begin(self, job_id: bytes, version: str, root: bytes, *, attempt: int, started: bool) -> Journal:
         """The journal of a job that starts; it is made where the job has none.
 
         Args:
             job_id: The job.
             version: Of what will read it.
             root: 32 secret bytes, from which all coins follow of a job that has none yet.
+            attempt: Of the job.
             started: Whether the job has started before.
 
         Raises:
@@ -76,7 +78,7 @@ class Journals(NodeTables):
             if started and self._file(job_id).exists():  # the database has been lost, and with it what was drawn once
                 raise _unreadable(job_id)
             self.forget(job_id)
-            self._make(job_id, version, root)
+            self._make(job_id, version, root, first=attempt == 1)
         journal = self._journal(job_id, version)
         journal.secret(ROOT, root)
         return journal
@@ -215,14 +217,16 @@ class Journals(NodeTables):
             ).fetchone()
             return None if row is None else (str(row[0]), bytes(row[1]))
 
-    def write_root(self, job_id: bytes, version: str, sealed: bytes) -> None:
-        """Writes the secret that makes a journal."""
-        self._rows("INSERT INTO journal VALUES (?, ?, ?, ?)", job_id, _ROOT, version, sealed)
+    def write_new(self, job_id: bytes, version: str, sealed: Mapping[str, bytes]) -> None:
+        """Writes what a journal has as it is made, at once: among it the root of its coins."""
+        with self._changing() as connection:
+            rows = [(job_id, what, version, each) for what, each in sealed.items()]
+            connection.executemany("INSERT INTO journal VALUES (?, ?, ?, ?)", rows)
 
     def _is_begun(self, job_id: bytes) -> bool:
         return bool(self.read(job_id, _ROOT))
 
-    def _make(self, job_id: bytes, version: str, root: bytes) -> None:
+    def _make(self, job_id: bytes, version: str, root: bytes, *, first: bool) -> None:
         file, key = self._file(job_id), Randomness.from_os().bytes(_KEY_BYTES)
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -230,7 +234,7 @@ class Journals(NodeTables):
         except OSError as error:
             raise _not_kept(file, error) from None
         try:
-            _JobJournal(self, job_id, version, key).make(root)
+            _JobJournal(self, job_id, version, key).make(root, first=first)
         except ComineError:  # as on a full disk
             with contextlib.suppress(ResourceError):
                 self._forget_key(file)
@@ -282,9 +286,10 @@ class _JobJournal:
         self._journals, self._job_id, self._version = journals, job_id, version
         self._cipher, self._names = AESGCM(derive_key(key, "journal", "seal")), derive_key(key, "journal", "names")
 
-    def make(self, root: bytes) -> None:
-        """Makes it of the root of the job's coins."""
-        self._journals.write_root(self._job_id, self._version, self._sealed(_ROOT, root))
+    def make(self, root: bytes, *, first: bool) -> None:
+        """Makes it of the root of the job's coins, in the job's first attempt or a later one."""
+        new = {_ROOT: root} | ({_FIRST: WHOLE} if first else {})
+        self._journals.write_new(self._job_id, self._version, {what: self._sealed(what, new[what]) for what in new})
 
     def steps(self) -> Sequence[Step]:
         found = list[Step]()

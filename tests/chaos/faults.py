@@ -197,7 +197,7 @@ async def _rot(fault: Fault, world: World) -> None:
 
 def _kept_right(fault: Fault, world: World) -> Path:
     """A copy of the files of a machine that is down, which are as they must be."""
-    right = world.folder / f"{fault.place}.right{fault.at_s}"
+    right = world.folder / f"{fault.place}.right{world.loop.now}"
     shutil.copytree(world.folder / fault.place, right)
     return right
 
@@ -228,11 +228,17 @@ async def _found_out(fault: Fault, world: World, what: str) -> None:
 
 
 def bring_back(world: World, party: str) -> None:
-    """Gives a node that is down the files that it had before the first fault that touched them."""
+    """Gives a node that is down the files that it had before the first fault that touched them.
+
+    Where it has run over others since, these are older than what it did then, which it cannot know.
+    """
     (right, *_) = sorted(world.folder.glob(f"{party}.right*"), key=lambda path: float(path.name.partition("right")[2]))
     shutil.rmtree(world.folder / party)
     shutil.copytree(right, world.folder / party)
-    world.damaged.pop(party, None)
+    if party in world.ran_on:
+        world.damaged[party] = ""
+    else:
+        world.damaged.pop(party, None)
     world.say(f"{party} has its files again")
 
 

@@ -25,6 +25,8 @@ ONCE_FAILED: Final = {
     40056: "an audit log of before a session that still ran went unnoticed",
     71089: "a party that had done its part left another that stood still for two seconds, and was missed there",
     71027: "a clock that was set far forward made the other parties' certificates look expired, and them guilty",
+    51502: "who had drawn noise and then got an older state folder drew it again; others refused, and nobody was named",
+    50590: "a node that had run over older files got still older ones and was held to know what it did meanwhile",
 }
 REPEATED: Final = FIRST_SEED + HALF - 1
 """Which comes in another process, too, and there first."""

@@ -178,6 +178,7 @@ class World:
         between: What stands between a party's jobs and their streams.
         transcripts: Of all sessions.
         damaged: By party whose files are not as it has left them, which: "" where that is the whole folder.
+        ran_on: Parties whose nodes have run over such files.
     """
 
     template: Template
@@ -195,6 +196,7 @@ class World:
     between: Callable[[str, Transport], Transport] = lambda party, transport: transport
     transcripts: Transcripts = field(default_factory=Transcripts)
     damaged: dict[str, str] = field(default_factory=dict)
+    ran_on: set[str] = field(default_factory=set)
     _random: Randomness | None = None
     _drawn: int = 0
 
@@ -270,6 +272,8 @@ class World:
         while not task.done() and not process.dead:  # noqa: ASYNC110 - the dead wake nobody
             await asyncio.sleep(0.01)
         problem = task.result() if task.done() else None
+        if problem is None and party in self.damaged:
+            self.ran_on.add(party)
         self.say(
             f"{party} has started" if problem is None else f"{party} does not start: {problem.code} {problem.message}"
         )

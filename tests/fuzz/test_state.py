@@ -193,7 +193,7 @@ def _make_jobs(folder: Path) -> None:
             record.id, record.proposal.SerializeToString(), "hub", "baskets", ("north", "south"), "0.2", 5, 1.0, RUNNING
         )
     )
-    journal = Journals.beside(store, "north").begin(record.id, "v", bytes(32), started=False)
+    journal = Journals.beside(store, "north").begin(record.id, "v", bytes(32), attempt=1, started=False)
     journal.keep(0, Step("/task/level", b"", Known(1)))
     ledger = Ledger.open(folder / "node.db")
     cost = Charge("distributed", None, Decimal("0.5"), Decimal("1e-6"))

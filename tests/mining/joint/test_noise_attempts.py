@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from link.errors import PeerError
-from link.journal import ROOT, MemoryJournal, Step
+from link.journal import FIRST, ROOT, MemoryJournal, Step
 from link.session import Session
 from link.steps import begin, openings
 from mining.data.transactions import Transactions
@@ -200,6 +200,41 @@ def test_masks_are_fresh_and_what_they_hide_is_the_same() -> None:
 
 
 # -- nothing is drawn for other inputs -----------------------------------------------------------------------------
+def late() -> Mortal:
+    """The journal of a party that makes it in another attempt than the first."""
+    journal = Mortal()
+    del journal.coins[FIRST]
+    return journal
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_party_that_has_forgotten_its_part_draws_nothing_a_second_time(name: str) -> None:
+    """East is put back to before the job. What others have kept shows that it took part, and it says so for good."""
+    kind, journals = KINDS[name], drawn(straight(name)[1])
+    journals["south"].dies_at, journals["south"].after = 0, True
+    with pytest.raises(PeerError):
+        attempt(kind, journals, 1)
+    journals["east"] = late()
+    for number in (2, 3):
+        if number == 3:  # and nobody says so any more
+            journals |= {party: Mortal(coins=journals[party].coins) for party in PARTIES}
+        with fails("E100", party="east"):
+            attempt(kind, journals, number)
+        assert set(journals["east"].coins) == {FIRST}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_party_that_joins_in_another_attempt_draws_as_in_a_first_one(name: str) -> None:
+    """The first one ended before all were there, and the second one in the midst of it."""
+    kind, journals = KINDS[name], {party: late() for party in PARTIES}
+    journals["north"].dies_at, journals["north"].after = 1, True
+    with pytest.raises(PeerError):
+        attempt(kind, journals, 2)
+    coins = {party: dict(journal.coins) for party, journal in journals.items()}
+    attempt(kind, journals, 3)
+    assert all(coins[party].items() <= journals[party].coins.items() for party in PARTIES)
+
+
 def test_a_party_that_draws_anew_is_found_out_before_others_draw_for_it() -> None:
     """East has lost its coins, and adds other noise: what the others would draw for next are other candidates."""
     kind, journals = KINDS["noisy"], drawn(straight("noisy")[1])

@@ -30,7 +30,7 @@ class World:
         self.jobs = [bytes([number]) * 32 for number in (1, 2)]
         for number, expiry in ((1, 2000), (2, 3000)):
             self.store.add(record(number, state=FAILED, expiry=expiry))
-            self.journals.begin(self.jobs[number - 1], "v", bytes(32), started=False)
+            self.journals.begin(self.jobs[number - 1], "v", bytes(32), attempt=1, started=False)
         self.now, self.due, self.wake = 1000.0, list[float](), list[Callable[[], None]]()
         self.errors = list[str]()
         monkeypatch.setattr(forgetting, "call_at", self.call_at)

@@ -16,7 +16,7 @@ from jobs.privacy_account import Charge
 from jobs.resumption import hindrance
 from jobs.spec.job import JobSpec
 from link.errors import BY_CODE
-from link.journal import ROOT, Journal, Known, Step
+from link.journal import BEHIND, FIRST, ROOT, WHOLE, Journal, Known, Step
 from link.steps import MAX_ATTEMPTS
 from party.jobs import progress
 from party.jobs.progress import check_goes_on, check_same_rows, forget_stale, is_over, journal_of, open_journal
@@ -53,7 +53,7 @@ def journals(tmp_path: Path) -> Iterator[Journals]:
 
 
 def journal(journals: Journals, attempt: int = 2, rows: bytes = ROWS) -> Journal:
-    open_journal(journals, JOB, spec_of(), [STARTED] * (attempt - 1))
+    open_journal(journals, JOB, spec_of(), attempt, [STARTED] * (attempt - 1))
     found = journal_of(journals, JOB, spec_of(), rows)
     assert found is not None
     return found
@@ -86,18 +86,29 @@ def test_other_rows_than_those_of_the_journal_are_refused(journals: Journals) ->
 def test_coins_that_were_charged_and_are_lost_are_not_drawn_anew(journals: Journals) -> None:
     """Whether or not the first start came to draw: it may have, or the journal would be there."""
     with fails("E100"):
-        open_journal(journals, JOB, spec_of(), [DRAWN])
+        open_journal(journals, JOB, spec_of(), 2, [DRAWN])
     coins = journal(journals, 1).secret("noise", b"1" * 32)
-    open_journal(journals, JOB, spec_of(), [DRAWN])
+    open_journal(journals, JOB, spec_of(), 2, [DRAWN])
     assert journal(journals).secret("noise", b"2" * 32) == coins
     journals.forget(JOB)
     with fails("E100"):
-        open_journal(journals, JOB, spec_of(), [DRAWN])
+        open_journal(journals, JOB, spec_of(), 2, [DRAWN])
+
+
+@pytest.mark.parametrize(("attempt", "kept"), [(1, WHOLE), (2, BEHIND)])
+def test_a_journal_says_whether_it_is_of_the_first_attempt(journals: Journals, attempt: int, kept: bytes) -> None:
+    """One that is not takes the first word on it for good."""
+    open_journal(journals, JOB, spec_of(), attempt, [])
+    first = journal_of(journals, JOB, spec_of(), ROWS)
+    assert first is not None
+    assert first.secret(FIRST, BEHIND) == kept
+    open_journal(journals, JOB, spec_of(), attempt + 1, [DRAWN])
+    assert journal(journals).secret(FIRST, WHOLE) == kept
 
 
 def test_a_start_that_died_before_it_drew_anything_is_followed_by_another(journals: Journals) -> None:
-    open_journal(journals, JOB, spec_of(), [])
-    open_journal(journals, JOB, spec_of(), [DRAWN])
+    open_journal(journals, JOB, spec_of(), 1, [])
+    open_journal(journals, JOB, spec_of(), 2, [DRAWN])
 
 
 @pytest.mark.parametrize(
@@ -117,7 +128,7 @@ def test_what_cannot_go_on_is_forgotten(
     store, other = Store.open(tmp_path / "node.db"), record(2, state=state, expiry=expiry)
     store.add(other)
     store.close()
-    journals.begin(other.job_id, "v", bytes(32), started=False).keep(0, STEPS[0])
+    journals.begin(other.job_id, "v", bytes(32), attempt=1, started=False).keep(0, STEPS[0])
     assert forget_stale(journals, 10.0) == (expiry if stays and state not in (RUNNING, RELEASING) else None)
     assert bool(journals.read(other.job_id, "*")) == stays
     assert bool(list(journals.folder.iterdir())) == stays
@@ -125,11 +136,11 @@ def test_what_cannot_go_on_is_forgotten(
 
 def test_noise_is_not_drawn_a_second_time_when_the_proposal_expires_during_an_attempt(journals: Journals) -> None:
     """Whatever else ends at the node meanwhile, before the job draws for the first time and between two draws."""
-    open_journal(journals, JOB, spec_of(), [])
+    open_journal(journals, JOB, spec_of(), 1, [])
     first = journal_of(journals, JOB, spec_of(), ROWS)
     assert first is not None
     root, noise = first.secret(ROOT, b"1" * 32), first.secret("/task/noise", b"1" * 32)
-    open_journal(journals, JOB, spec_of(), [DRAWN])
+    open_journal(journals, JOB, spec_of(), 2, [DRAWN])
     forget_stale(journals, EXPIRY + 1.0)
     with fails("E101"):
         journal_of(journals, JOB, spec_of(), b"other rows")
@@ -142,7 +153,7 @@ def test_noise_is_not_drawn_a_second_time_when_the_proposal_expires_during_an_at
 
 
 def test_a_journal_that_is_lost_once_a_job_has_started_is_not_made_anew(journals: Journals) -> None:
-    open_journal(journals, JOB, spec_of(), [])
+    open_journal(journals, JOB, spec_of(), 1, [])
     journals.forget(JOB)
     with fails("E100"):
         journal_of(journals, JOB, spec_of(), ROWS)
@@ -216,7 +227,7 @@ def test_where_parties_may_deviate_no_attempt_follows_and_nothing_is_kept_for_on
         for found in (*(over(error_code=code) for code in BY_CODE), record(state=APPROVED, approval=b"yes")):
             with fails("E401"):
                 check_goes_on(found, spec, attempt, "north")
-    open_journal(journals, JOB, spec, [])
+    open_journal(journals, JOB, spec, 1, [])
     assert journal_of(journals, JOB, spec, ROWS) is None
     assert journals.read(JOB, "*") == []
 

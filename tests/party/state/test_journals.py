@@ -28,7 +28,7 @@ def journals(tmp_path: Path) -> Iterator[Journals]:
 
 
 def begin(journals: Journals) -> Journal:
-    return journals.begin(JOB, "v", ROOT_SECRET, started=False)
+    return journals.begin(JOB, "v", ROOT_SECRET, attempt=1, started=False)
 
 
 def test_no_file_holds_anything_readable_and_nothing_stays(journals: Journals, tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_a_journal_that_has_gone_is_missed_and_not_made_anew(journals: Journals)
 
 def test_a_start_finds_what_an_earlier_one_has_made(journals: Journals) -> None:
     begin(journals)
-    assert journals.begin(JOB, "v", bytes(32), started=True).secret(ROOT, bytes(32)) == ROOT_SECRET
+    assert journals.begin(JOB, "v", bytes(32), attempt=1, started=True).secret(ROOT, bytes(32)) == ROOT_SECRET
     journals.connection.execute("DELETE FROM journal")
     with fails("E100"):
-        journals.begin(JOB, "v", bytes(32), started=True)
+        journals.begin(JOB, "v", bytes(32), attempt=1, started=True)
 
 
 def test_a_disk_that_is_full_as_a_job_starts_first_leaves_no_key(journals: Journals) -> None:
@@ -160,7 +160,7 @@ def test_a_disk_that_is_full_as_a_job_starts_first_leaves_no_key(journals: Journ
 def test_one_key_that_cannot_be_removed_is_in_nobody_elses_way(journals: Journals) -> None:
     jobs = [bytes([number]) * 32 for number in range(3)]
     for job in jobs:
-        journals.begin(job, "v", ROOT_SECRET, started=False)
+        journals.begin(job, "v", ROOT_SECRET, attempt=1, started=False)
     stuck = journals.folder / f"{jobs[1].hex()}.key"
     stuck.unlink(), stuck.mkdir()
     with fails("E103"):

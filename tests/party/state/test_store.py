@@ -402,7 +402,9 @@ CALLS: dict[str, Callable[[Store, Ledger], object]] = {
     "approve": lambda store, _: store.move(NEW, AWAITING_APPROVAL, APPROVED, {}),
     "start": lambda store, _: store.move(NEW, APPROVED, RUNNING, {"started": 9e8}),
     "data": lambda store, _: store.note_data(NEW, 7, b"rows"),
-    "step": lambda store, _: journals(store).begin(NEW, "1", NEW, started=False).keep(0, Step("step", b"", Known(1))),
+    "step": lambda store, _: (
+        journals(store).begin(NEW, "1", NEW, attempt=1, started=False).keep(0, Step("step", b"", Known(1)))
+    ),
     "steps": lambda store, _: journals(store).resume(NEW, "1").steps(),
     "stale": lambda store, _: journals(store).next_stale((APPROVED, FAILED, CANCELLED)),
     "keep journals": lambda store, _: journals(store).keep_only((RUNNING,), (FAILED, CANCELLED), 0.0),
