@@ -20,6 +20,9 @@ MAX_MESSAGE_BYTES: Final = 8 << 20
 # besides.
 WINDOW_BYTES: Final = 64 << 10
 
+# What the called party may send so, on which a caller relies: enough to keep a long line full.
+ANSWERED_BYTES: Final = 4 << 20
+
 HANDSHAKE_S: Final = 10  # within which a caller has to show a certificate, at either end
 
 # A connection on which nothing comes is tried, and given up where the other end does not answer. gRPC answers by
@@ -30,8 +33,10 @@ ANSWER_S: Final = 5
 OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", SILENCE_S * 1000),
-    ("grpc.keepalive_timeout_ms", ANSWER_S * 1000),
+    ("grpc.keepalive_timeout_ms", ANSWER_S * 1000),  # which TCP goes by
+    ("grpc.http2.ping_timeout_ms", ANSWER_S * 1000),  # without it gRPC waits a minute, whatever the line above says
     ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.bdp_probe", 0),  # pings while data flow, whose answers would come late on a slow link
     ("grpc.http2.max_pings_without_data", 0),
 )
 SERVER_OPTIONS: Final = (
@@ -39,13 +44,13 @@ SERVER_OPTIONS: Final = (
     ("grpc.http2.min_ping_interval_without_data_ms", 1000),
     ("grpc.so_reuseport", 0),
     ("grpc.server_handshake_timeout_ms", HANDSHAKE_S * 1000),
-    ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", WINDOW_BYTES),
     ("grpc.server.max_pending_requests", 500),  # that the node has not looked at; above, calls are refused unseen
     ("grpc.server.max_pending_requests_hard_limit", 1000),
 )
-_CHANNEL_OPTIONS: Final = (
+CHANNEL_OPTIONS: Final = (
     *OPTIONS,
+    ("grpc.http2.lookahead_bytes", ANSWERED_BYTES),
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", HANDSHAKE_S * 1000),  # in spite of its name, for connecting and greeting
@@ -98,11 +103,11 @@ def dial(identity: Identity, peer: str, address: str) -> grpc.aio.Channel:
         peer: The party.
         address: HOST:PORT, or the text of a `link.relay.address.RelayAddress`.
     """
-    options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
+    options = (*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
     return grpc.aio.secure_channel(local_address(identity, peer, address), channel_credentials(identity), options)
 
 
 def dial_blocking(identity: Identity, peer: str, address: str) -> grpc.Channel:
     """The same for callers without an event loop."""
-    options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
+    options = (*CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
     return grpc.secure_channel(local_address(identity, peer, address), channel_credentials(identity), options)

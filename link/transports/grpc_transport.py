@@ -377,9 +377,11 @@ class GrpcTransport:
             conversation.trouble = f"its node at {address} does not have the job"
             conversation.there()
         elif code is grpc.StatusCode.UNAVAILABLE and (fault := through_relay(peer, dialled)):
-            conversation.trouble = fault.message
+            conversation.trouble = fault.message.partition(";")[0]  # what to do follows when the peer is lost
         elif "Connection refused" in details:
             conversation.trouble = f"nothing answers at {address}"
+        elif "ping timeout" in details or "eadline" in details:
+            conversation.trouble = f"{address} does not answer"
         elif "Socket closed" in details:
             conversation.trouble = f"{address} closed the connection; perhaps it refuses this party's certificate"
         else:

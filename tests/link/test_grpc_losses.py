@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 
 import grpc
@@ -136,6 +137,67 @@ def test_who_is_busy_is_not_taken_for_dead():
             await b.send("a", Note(number=8))
             assert (await a.recv("b", Note)).number == 8
 
+    run(main())
+
+
+def test_a_path_that_is_cut_in_silence_is_given_up_long_before_grpc_would():
+    """Also while data flow. By itself gRPC would wait for a minute."""
+
+    class Source(grpc.GenericRpcHandler):
+        def service(self, handler_call_details):
+            async def send(_, context):
+                while True:
+                    await context.write(bytes(1 << 16))
+
+            return grpc.unary_stream_rpc_method_handler(send)
+
+    async def main():
+        cut, over, closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        async def carry(reader, writer):
+            while data := await reader.read(1 << 16):
+                if cut.is_set():
+                    await asyncio.Event().wait()
+                writer.write(data)
+                await writer.drain()
+
+        async def come(reader, writer):
+            there, back = await asyncio.open_connection("127.0.0.1", port)
+            ways = [asyncio.create_task(carry(reader, back)), asyncio.create_task(carry(there, writer))]
+            await over.wait()
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            for end in (writer, back):
+                end.close()
+                with contextlib.suppress(OSError):
+                    await end.wait_closed()
+            closed.set()
+
+        server = grpc.aio.server(options=grpc_channel.SERVER_OPTIONS)
+        server.add_generic_rpc_handlers((Source(),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        path = await asyncio.start_server(come, "127.0.0.1", 0)
+        address = f"127.0.0.1:{path.sockets[0].getsockname()[1]}"
+        async with grpc.aio.insecure_channel(address, options=grpc_channel.CHANNEL_OPTIONS) as channel:
+            call = channel.unary_stream("/source/flow")(b"")
+            for _ in range(64):
+                await call.read()
+            cut.set()
+
+            async def read_on():
+                while True:
+                    await call.read()
+
+            with pytest.raises(grpc.aio.AioRpcError, match="ping timeout"):
+                await asyncio.wait_for(read_on(), 2 * grpc_transport.PATIENCE_S)  # the machine may be busy
+        over.set()
+        await closed.wait()
+        path.close()
+        await server.stop(None)
+
+    assert grpc_channel.SILENCE_S + grpc_channel.ANSWER_S <= grpc_transport.PATIENCE_S / 2  # see `Conversation`
     run(main())
 
 

@@ -77,7 +77,7 @@ def notes() -> Callable[[Job], None]:
             retried = resumed = job.retried
         if job.retried > retried:
             retried = job.retried
-            what = job.lost.partition(";")[0]  # what to do about it is done
+            what = job.lost.rpartition("; ")[0] or job.lost  # what to do about it is done
             note(f"lost at {datetime.now():%H:%M:%S}: {what}; the job goes on by itself, in attempt {job.attempt}")
         if retried > resumed and job.state is State.RUNNING:
             resumed = retried
