@@ -383,9 +383,10 @@ def _outdated(certificate: x509.Certificate, where: str) -> str:
     return f"{where} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; have a new certificate issued"
 
 
-def _uris(certificate: x509.Certificate) -> list[str]:
+@lru_cache(maxsize=256)
+def _uris(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
-        return []
-    return names.get_values_for_type(x509.UniformResourceIdentifier)
+        return ()
+    return tuple(names.get_values_for_type(x509.UniformResourceIdentifier))

@@ -22,8 +22,9 @@ def check_sources(datasets: Sequence[DatasetSection]) -> None:
     Raises:
         ConfigurationError: Two do.
     """
-    for first, second in combinations(datasets, 2):
-        if _source(first) != _source(second):
+    placed = [(dataset, _source(dataset)) for dataset in datasets]
+    for (first, place), (second, other) in combinations(placed, 2):
+        if place != other:
             continue
         if first.queries is not None and second.queries is not None:
             twice = audited_twice(first.queries, second.queries)

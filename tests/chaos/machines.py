@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
@@ -32,12 +33,14 @@ class Process:
         dead: Whether it was killed: nothing of it ever runs again.
         stopped: Whether it stands still, as after SIGSTOP.
         waiting: What would have run meanwhile.
+        over: Set where it dies, and where what it was begun for is done, for those who look on: the dead wake nobody.
     """
 
     machine: Machine
     dead: bool = False
     stopped: bool = False
     waiting: list[Any] = field(default_factory=list)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def context(self) -> Context:
         """A context of this process, for something new that runs in it."""

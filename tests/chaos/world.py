@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import random
 import secrets
@@ -21,10 +22,12 @@ import pytest
 from grpc_reflection.v1alpha import reflection
 
 from coordinator.jobs.lifecycle import ended
+from coordinator.jobs.records import store
 from coordinator.jobs.records.store import JobFolder, Store
 from coordinator.jobs.released import result_of
 from coordinator.jobs.runner import drive_job, resume_job, run_job
 from crypto.primitives.randomness import Randomness
+from jobs.proposed import job_from_canonical
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.core import Transport
@@ -34,8 +37,10 @@ from link.pki.identity import Identity
 from link.transports import grpc_channel
 from party import server as node_server
 from party.config import PartyConfig
+from party.jobs.planning import estimate
 from party.node.connections import Connections
 from party.node.logs import open_log
+from party.policy import consent
 from party.server import Node
 from tests.base_transfers import without_groups
 from tests.chaos import disk
@@ -92,6 +97,9 @@ def install() -> None:
     Connections.start = lambda self, port: None  # type: ignore[method-assign]
     reflection.enable_server_reflection = lambda names, server: None  # type: ignore
     patch = pytest.MonkeyPatch()
+    read_once = functools.lru_cache(maxsize=64)(job_from_canonical)  # a pure function, of which all ask for the same
+    for module in (store, consent, estimate):
+        patch.setattr(module, "job_from_canonical", read_once)
     remember_groups_work(patch)
     without_groups(patch)
 
@@ -198,7 +206,6 @@ class World:
     damaged: dict[str, str] = field(default_factory=dict)
     ran_on: set[str] = field(default_factory=set)
     _random: Randomness | None = None
-    _drawn: int = 0
 
     @classmethod
     @contextmanager
@@ -235,8 +242,7 @@ class World:
     def secret(self, size: int) -> bytes:
         """What the system's randomness gives next."""
         assert self._random is not None
-        self._drawn += 1
-        return self._random.derive("drawn", self._drawn).bytes(size)
+        return self._random.bytes(size)
 
     def say(self, line: str) -> None:
         """Puts a line into the trace."""
@@ -269,8 +275,7 @@ class World:
             return None
 
         task = self.loop.create_task(boot(), context=process.context())
-        while not task.done() and not process.dead:  # noqa: ASYNC110 - the dead wake nobody
-            await asyncio.sleep(0.01)
+        await _done_or_dead(task, process)
         problem = task.result() if task.done() else None
         if problem is None and party in self.damaged:
             self.ran_on.add(party)
@@ -288,6 +293,7 @@ class World:
         process = self.processes[name]
         process.dead = True
         process.waiting.clear()
+        process.over.set()
         DISKS[name].crash(power=power)
         self.network.died(process, silently=power)
         self.say(f"{name} {'loses power' if power else 'is killed'}")
@@ -359,8 +365,7 @@ class World:
             return found
 
         task = self.loop.create_task(guarded(), context=process.context())
-        while not task.done() and not process.dead:  # noqa: ASYNC110 - the dead wake nobody
-            await asyncio.sleep(0.05)
+        await _done_or_dead(task, process)
         if process.dead:
             await asyncio.sleep(1.0)
             return None
@@ -378,6 +383,13 @@ class World:
         self.all_nodes.clear()
         self.nodes.clear()
         disk.close_handles()
+
+
+async def _done_or_dead(task: asyncio.Task[Any], process: Process) -> None:
+    """Waits until a task of a process is done, or the process is dead."""
+    process.over.clear()
+    task.add_done_callback(lambda _: process.over.set())
+    await process.over.wait()
 
 
 def _files(folder: Path) -> list[Path]:
