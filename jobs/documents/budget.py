@@ -8,6 +8,7 @@ from pydantic import Field
 
 from jobs.documents.part import Part
 from jobs.kinds.packages import ModelName
+from mining.data.row_ids import Case, Unicode
 
 
 class Amounts(Part):
@@ -41,6 +42,18 @@ class ChargedStart(Part):
     counts: bool = Field(description="Whether it was started within the period that counts.")
 
 
+class ColumnsTaken(Part):
+    """Which rows jobs over columns have in common, and into which intervals they put numbers; keys as in job files."""
+
+    trim: bool
+    case: Case
+    unicode: Unicode
+    groups: list[list[str]] = Field(description="The parties of each group.")
+    intervals: dict[str, list[str] | int] = Field(
+        description="Of each column, its cuts as decimals, or into how many quantiles its numbers are put."
+    )
+
+
 class TakenTogether(Part):
     """What the policy's rule `min_group` takes together of exact jobs, on all datasets of the same source."""
 
@@ -48,6 +61,9 @@ class TakenTogether(Part):
     more: list[list[str]] = Field(description="Sets of parties of jobs that have opened more than such sums.")
     thresholds: list[str] = Field(
         description="Thresholds of jobs that opened no supports: counts, fractions with a point, ? where none is known."
+    )
+    columns: list[ColumnsTaken | None] = Field(
+        description="Of jobs over columns, each way once; null where a way is not known any more."
     )
     versions: int = Field(ge=0, description="On how many versions of its rows they ran.")
 

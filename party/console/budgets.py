@@ -15,7 +15,7 @@ from console.lists import part_of
 from console.site import Page, Shown, Visit
 from jobs.documents.budget import DatasetSpent
 from party.config import PartyConfig
-from party.policy.budget import Moment, budget, course
+from party.policy.budget import Moment, budget, columns_text, course
 from party.policy.privacy_budget import NAMES
 from party.state.ledger import Ledger
 from party.state.node_database import FILE
@@ -45,7 +45,13 @@ def _show(party_toml: Path, visit: Visit) -> Shown:
     jobs = part_of(found.jobs[::-1], visit.query)
     return Shown(
         "budget.html.j2",
-        {"dataset": found.model_dump(mode="json"), "jobs": jobs, "names": NAMES, "lines": _lines(found, moments)},
+        {
+            "dataset": found.model_dump(mode="json"),
+            "columns": [columns_text(way) for way in found.together.columns],
+            "jobs": jobs,
+            "names": NAMES,
+            "lines": _lines(found, moments),
+        },
     )
 
 

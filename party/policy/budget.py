@@ -7,14 +7,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from jobs.documents.budget import Amounts, BudgetDocument, ChargedStart, DatasetSpent, ModelSpent, TakenTogether
+from jobs.documents.budget import (
+    Amounts,
+    BudgetDocument,
+    ChargedStart,
+    ColumnsTaken,
+    DatasetSpent,
+    ModelSpent,
+    TakenTogether,
+)
 from jobs.privacy_account import Charge
 from link.errors import UsageError
+from link.files.printable import enumeration
 from link.files.quantities import seconds
 from party.config import PartyConfig
 from party.data.shared_sources import alike
 from party.policy.inbox import clock, words
 from party.policy.inbox_text import SHORT, columns, harmless
+from party.policy.joint_result import columns_taken
 from party.policy.privacy_budget import NAMES, DatasetBudget, Totals, amounts, amounts_of, left, short, totals
 from party.state.ledger import Entry, Ledger, charges
 
@@ -119,6 +129,7 @@ def _together(ledger: Ledger, datasets: Sequence[str]) -> TakenTogether:
         sums=[list(parties) for parties in dict.fromkeys(each.parties for each in results if each.sums)],
         more=[list(parties) for parties in dict.fromkeys(each.parties for each in results if not each.sums)],
         thresholds=sorted({each.threshold for each in results if each.threshold}),
+        columns=[columns_taken(each) for each in sorted({each.columns for each in results if each.columns})],
         versions=sum(len(ledger.versions(dataset)) for dataset in datasets),
     )
 
@@ -191,6 +202,20 @@ def _of_exact_jobs(given: TakenTogether) -> Iterator[str]:
         rows = "one version" if given.versions == 1 else f"{given.versions} versions"
         yield f"  what min_group takes together of exact jobs, on {rows} of the rows"
         yield from (f"    {what} {which}" for what, which in told if which)
+        yield from (f"    over columns, {columns_text(way)}" for way in given.columns)
+
+
+def columns_text(way: ColumnsTaken | None) -> str:
+    """How jobs over columns take them, in the words of job files."""
+    if way is None:
+        return "in a way that is not known any more"
+    parts = [f'ids by trim = {str(way.trim).lower()}, case = "{way.case}", unicode = "{way.unicode}"']
+    parts += [f"group of {enumeration(members)}" for members in way.groups]
+    parts += [
+        f"'{column}' in {cuts} quantiles" if isinstance(cuts, int) else f"'{column}' cut at {', '.join(cuts)}"
+        for column, cuts in way.intervals.items()
+    ]
+    return "; ".join(parts)
 
 
 def _limit(dataset: DatasetSpent, key: str) -> str:

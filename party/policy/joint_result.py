@@ -20,6 +20,7 @@ from itertools import combinations
 from math import comb
 from typing import Final, NamedTuple
 
+from jobs.documents.budget import ColumnsTaken
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import AlignSection, JobSpec
 
@@ -120,6 +121,21 @@ def other_columns(asked: str, before: str) -> bool:
         return True
     new, old = json.loads(asked), json.loads(before)
     return any(new[what] != old[what] for what in new.keys() & old.keys())
+
+
+def columns_taken(columns: str) -> ColumnsTaken | None:
+    """How jobs over columns take them, for people and programs; None where nobody can read it any more.
+
+    Args:
+        columns: As in `JointResult`, and not empty.
+    """
+    if columns == UNKNOWN:
+        return None
+    known = json.loads(columns)
+    trim, case, unicode = known["ids"]
+    return ColumnsTaken(
+        trim=trim, case=case, unicode=unicode, groups=known["groups"], intervals=known.get("intervals", {})
+    )
 
 
 def _columns(spec: JobSpec) -> str:

@@ -393,7 +393,9 @@ def test_the_ledger_shows_what_is_taken_together(tmp_path: Path) -> None:
     with closing(Ledger.open(tmp_path / "node.db")) as ledger:
         ledger.record(Entry(bytes(32), 1, 0.0, "baskets", "weekly", "analyst", charge(job())))
         ledger.note_result("baskets", joint_result(hidden(50)))
-        ledger.note_result("twin", joint_result(columns("south")))
+        cut = {"cuts": {"age": [Decimal(30), Decimal("50.0")]}, "quantiles": {"income": 4}}
+        ledger.note_result("twin", joint_result(columns("south", itemsets=cut, align={"case": "fold"})))
+        ledger.note_result("twin", joint_result(columns("south"))._replace(columns=UNKNOWN))
         ledger.note_version("twin", Version(10, b"a"))
         (found, _) = budget(PartyConfig.load(path), ledger, None, 1.0).datasets
         text = budget_text(budget(PartyConfig.load(path), ledger, "baskets", 1.0))
@@ -401,9 +403,22 @@ def test_the_ledger_shows_what_is_taken_together(tmp_path: Path) -> None:
         "sums": [["east", "north", "south"]],
         "more": [["north", "south"]],
         "thresholds": ["50"],
+        "columns": [
+            None,
+            {
+                "trim": False,
+                "case": "fold",
+                "unicode": "none",
+                "groups": [],
+                "intervals": {"age": ["30", "50"], "income": 4},
+            },
+        ],
         "versions": 1,
     }
     assert (
         "  what min_group takes together of exact jobs, on one version of the rows\n    sums of east, north, south\n"
         "    more than sums of north, south\n    hidden supports at 50\n"
+        "    over columns, in a way that is not known any more\n"
+        '    over columns, ids by trim = false, case = "fold", unicode = "none"; \'age\' cut at 30, 50; '
+        "'income' in 4 quantiles\n"
     ) in text
