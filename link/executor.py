@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -58,14 +59,15 @@ class FairThreads:
     """Threads that several jobs share, so that none waits for the end of another's work.
 
     Free threads take the work of the shares in turn, a chunk each. All threads may be at long chunks of one share: a
-    share that has no thread gets one more at once, and the system divides the cores among them.
+    share that has no thread gets one more at once, and the system divides the cores among them. One more ends where
+    there is no work for it: a thread keeps memory for what it computes, and many jobs at once happen now and then.
     """
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or available_cores()
-        self._pool = ThreadPoolExecutor(self.workers + MOST_AT_ONCE, thread_name_prefix="comine")
+        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="comine")
         self._lock = threading.Lock()
-        self._running = 0
+        self._running = self._in_pool = 0
         self._waiting: deque[_Share] = deque()  # shares that have work, the next one first
 
     def share(self) -> Executor:
@@ -92,10 +94,16 @@ class FairThreads:
                 self._waiting.append(share)
             share.work.extend(work)
             while (chunk := self._next()) is not None:
-                self._pool.submit(self._run, chunk)
+                if self._in_pool < self.workers:
+                    self._in_pool += 1
+                    self._pool.submit(self._run, chunk, in_pool=True)
+                else:
+                    threading.Thread(target=self._run, args=(chunk,), name="comine-more").start()
 
     def _next(self) -> _Chunk | None:
         """The chunk whose turn it is, counted as running; to be called with the lock."""
+        if self._running >= self.workers + MOST_AT_ONCE:
+            return None
         for _ in range(len(self._waiting)):
             share = self._waiting.popleft()
             if share.running and self._running >= self.workers:
@@ -109,13 +117,17 @@ class FairThreads:
             return chunk
         return None
 
-    def _run(self, chunk: _Chunk | None) -> None:
+    def _run(self, chunk: _Chunk | None, *, in_pool: bool = False) -> None:
         while chunk is not None:
-            chunk.run()
-            with self._lock:
+            tell = chunk.run()
+            with self._lock:  # before the result is known, so that what follows from it finds the thread free
                 chunk.share.running -= 1
                 self._running -= 1
                 chunk = self._next()
+                if chunk is None:
+                    self._in_pool -= in_pool
+            tell()
+            del tell
 
 
 class _Chunk(NamedTuple):
@@ -126,13 +138,16 @@ class _Chunk(NamedTuple):
     chunk: Any
     result: Future[Any]
 
-    def run(self) -> None:
-        if self.result.set_running_or_notify_cancel():
-            try:
-                self.result.set_result(self.kernel(self.chunk))
-            except BaseException as error:
-                self.result.set_exception(error)
-                del self  # which the error's traceback would keep with all its data, and the other way round
+    def run(self) -> Callable[[], None]:
+        """Computes the result; what tells it to who waits."""
+        if not self.result.set_running_or_notify_cancel():
+            return lambda: None
+        try:
+            return partial(self.result.set_result, self.kernel(self.chunk))
+        except BaseException as error:
+            told = self.result.set_exception
+            del self  # which the error's traceback would keep with all its data, and the other way round
+            return partial(told, error)
 
 
 class _Share:

@@ -92,6 +92,34 @@ def test_threads_come_to_be_divided_evenly() -> None:
     asyncio.run(run())
 
 
+def test_after_many_jobs_at_once_there_are_no_more_threads_than_workers() -> None:
+    before = set(threading.enumerate())
+
+    async def run() -> None:
+        threads, gates = FairThreads(2), [Gate() for _ in range(20)]
+        at_once = [asyncio.create_task(threads.share().map(gate.pass_through, [1, 2, 3])) for gate in gates]
+        for gate in gates:
+            await gate.has_begun(1)
+        assert len(added(before)) == len(gates) + 1  # the first has both workers
+        for gate in gates:
+            gate.open.set()
+        await asyncio.gather(*at_once)
+        for each in added(before):
+            if each.name == "comine-more":
+                await asyncio.to_thread(each.join)
+        assert len(added(before)) <= threads.workers
+        for number in range(100):  # each by a thread that has just told a result
+            assert await threads.map(abs, [-number]) == [number]
+            assert len(added(before)) <= threads.workers
+        threads.close()
+
+    asyncio.run(run())
+
+
+def added(before: set[threading.Thread]) -> list[threading.Thread]:
+    return [each for each in set(threading.enumerate()) - before if each.name.startswith("comine")]
+
+
 def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
     begun: list[int] = []
 
