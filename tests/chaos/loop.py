@@ -29,12 +29,26 @@ class Stuck(Exception):
     """Nothing will ever happen again, or the simulation takes too long."""
 
 
+class _Handle(asyncio.TimerHandle):
+    """A callback to come, in few words: they are most of what the loop itself does."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, when: float, callback: Callable[..., object], args: Any, context: contextvars.Context | None
+    ) -> None:
+        self._when, self._callback, self._args, self._cancelled = when, callback, args, False
+        self._context = contextvars.copy_context() if context is None else context
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = self._args = None
+
+
 class _Future(asyncio.Future):  # type: ignore[type-arg]
     """A future with a place of its own in sets, which does not hang on where it lies in memory."""
 
-    def __init__(self, number: int, loop: Loop) -> None:
-        super().__init__(loop=loop)
-        self._number = number
+    _number: int
 
     def __hash__(self) -> int:
         return self._number
@@ -62,8 +76,8 @@ class Loop(asyncio.AbstractEventLoop):
         self.random = random.Random(f"threads {seed}")
         self.now, self.steps, self.faults = 0.0, 0, list[dict[str, Any]]()
         self.tasks: list[asyncio.Task[Any]] = []
-        self._ready: deque[asyncio.Handle] = deque()
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._ready: deque[_Handle] = deque()
+        self._timers: list[tuple[float, int, _Handle]] = []
         self._numbers = itertools.count(1)
         self.closed = False
 
@@ -91,19 +105,20 @@ class Loop(asyncio.AbstractEventLoop):
     def _step(self, until: float) -> None:
         if self._ready:
             handle = self._ready.popleft()
+            if handle._cancelled:
+                return
         elif self._timers:
             when, _, handle = heapq.heappop(self._timers)
-            if handle.cancelled():
+            if handle._cancelled:
                 return
             if when > until:
                 raise Stuck(f"after {until:g} s of simulated time it has not ended")
-            self.now = max(self.now, when)
-            clock.set_elapsed(self.now)
+            if when > self.now:
+                self.now = when
+                clock.set_elapsed(when)
         else:
             raise Stuck("everybody waits for somebody")
-        if handle.cancelled():
-            return
-        process = handle._context.get(HERE)  # type: ignore[attr-defined]
+        process = handle._context.get(HERE)
         if process is not None and (process.dead or process.stopped):
             if not process.dead:
                 process.waiting.append(handle)
@@ -111,9 +126,14 @@ class Loop(asyncio.AbstractEventLoop):
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise Stuck(f"it takes more than {MOST_STEPS} steps")
-        handle._run()
+        try:
+            handle._context.run(handle._callback, *handle._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self.call_exception_handler({"message": "a callback failed", "exception": error})
 
-    def again(self, handles: list[asyncio.Handle]) -> None:
+    def again(self, handles: list[_Handle]) -> None:
         """Runs what a process would have done while it stood still."""
         self._ready.extend(handles)
 
@@ -124,7 +144,7 @@ class Loop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = _Handle(self.now, callback, args, context)
         if not self.closed:
             self._ready.append(handle)
         return handle
@@ -139,12 +159,14 @@ class Loop(asyncio.AbstractEventLoop):
     def call_at(
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        handle = _Handle(when, callback, args, context)
         heapq.heappush(self._timers, (when, next(self._numbers), handle))
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
-        return _Future(next(self._numbers), self)
+        future = _Future(loop=self)
+        future._number = next(self._numbers)
+        return future
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:
         task = _Task(next(self._numbers), coro, loop=self, name=name, context=context)

@@ -245,7 +245,9 @@ class World:
         return self._random.bytes(size)
 
     def say(self, line: str) -> None:
-        """Puts a line into the trace."""
+        """Puts a line into the trace, without the folders of this process, whose names are others in every process."""
+        for folder in (self.folder, self.template.folder):
+            line = line.replace(f"{folder}/", "")
         self.trace.append(f"{self.loop.now:9.3f}  {line}")
 
     def told(self) -> str:
