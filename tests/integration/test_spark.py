@@ -383,14 +383,14 @@ def test_a_lost_executor_costs_the_blocks_of_a_query_another_reading(
     """They are what they were, also where one task reads several again; some partitions of the table have no rows."""
     pairs = f"SELECT id, item FROM parquet.`{folder}/long.pq`"
     kept = SparkEncoding(cluster, TransactionSource("sc://", "sql", query=pairs), (), "encoding", 7).run()
-    few = f"SELECT id, count(*) AS number FROM parquet.`{folder}/long.pq` WHERE id < 5 GROUP BY id"
-    source = TableSource("sc://", "sql", query=few, id_columns=("id",))
-    table = SparkTableEncoding(cluster, source, (), "encoding", 7).run()
-    before = sorted(table.rows("job").row_ids()[:])
+    grouped = f"SELECT id, count(*) AS number FROM parquet.`{folder}/long.pq` WHERE id < %d GROUP BY id"
+    sources = [TableSource("sc://", "sql", query=grouped % most, id_columns=("id",)) for most in (5, 1000)]
+    tables = [SparkTableEncoding(cluster, source, (), "encoding", 7).run() for source in sources]
+    before = [table.rows("job").row_ids()[:] for table in tables]
     server.kill_executor()
     assert np.array_equal(PartitionedCounter(kept.rows("job")).count_pairs(), SupportCounter(data).count_pairs())
-    assert sorted(table.rows("job").row_ids()[:]) == before
-    for each in (kept, table):
+    assert [table.rows("job").row_ids()[:] for table in tables] == before
+    for each in (kept, *tables):
         each.forget()
 
 

@@ -171,6 +171,7 @@ class SparkEncoding(SourceOnCluster[TransactionSource, ClusterRows]):
         return self._read_shares(lambda shares: Task(ReadShares(self._source, shares, self._withheld)))
 
     def _read_query(self) -> Any:
+        """Rows in an order of their own: that in which a partition's rows come from others may vary."""
         frame = self._cluster.query(self._source.query or "")
         name, (id_column, item_column) = "", (self._source.id_column, self._source.item_column)
         if {id_column, item_column} <= set(frame.columns):
@@ -183,7 +184,9 @@ class SparkEncoding(SourceOnCluster[TransactionSource, ClusterRows]):
             rows = shared.groupBy(id_column).agg({item_column: "collect_list"}).sortWithinPartitions(id_column)
             name = item_column
         elif len(frame.columns) == 1:
-            rows, (name,) = frame if self._partitions is None else frame.repartition(self._partitions), frame.columns
+            (name,) = frame.columns
+            shared = frame if self._partitions is None else frame.repartition(self._partitions)
+            rows = shared.sortWithinPartitions(name)
         else:
             raise InputDataError(
                 f'the query of the dataset gives neither the columns "{id_column}" and "{item_column}" nor one column '

@@ -62,7 +62,8 @@ class SparkTableEncoding(SourceOnCluster[TableSource, ClusterTable]):
             return self._read_shares(lambda shares: Task(ReadTables(source, shares, self._withheld)))
         frame = self._cluster.query(source.query or "")
         check_names(frame.columns, source.id_columns, "The query")
-        rows = frame if self._partitions is None else frame.repartition(self._partitions)
+        shared = frame if self._partitions is None else frame.repartition(self._partitions)
+        rows = shared.sortWithinPartitions(*source.id_columns)  # else as they come from others, which may vary
         self._cluster.batches_of(BATCH_ROWS)
         return self._cluster.task(numbered(rows), TableTask(ReadRows(source.id_columns, self._withheld))), ""
 

@@ -59,6 +59,8 @@ class SparkServer:
             "spark.driver.maxResultSize": f"{RESULTS}b",
             "spark.connect.grpc.maxInboundMessageSize": f"{MESSAGE}b",
             "spark.executor.memory": "600m",
+            "spark.python.daemon.module": "loaded_daemon",
+            "spark.executorEnv.PYTHONPATH": str(Path(__file__).parent),
             "spark.driver.extraJavaOptions": QUICK,
             "spark.executor.extraJavaOptions": QUICK,
             "spark.driver.host": "127.0.0.1",
