@@ -251,6 +251,8 @@ def _held(course: Course, minutes: float) -> Table:
             f"growth: of a line through the samples after the first {WARM:.0%} of the time; flat: at most twice the "
             f"scatter about it, {LEAST_GROWTH:.0%} of the mean, or {LEAST_NUMBER:g} threads or descriptors",
             "rows of node.db grow with each job by design, which it keeps for a year: keep_jobs of party.toml",
+            "what fills up once is growth here, too, where that comes late: SQLite's pages, up to 2 MB a database, and "
+            "CPython's table of interned names, which doubles from 2 to 4 MB after some hundred jobs",
         ],
     )
     passed = True
