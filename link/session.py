@@ -34,7 +34,7 @@ from link.core import (
 from link.costs import Costs
 from link.disclosure import Declared, Ledger, opens
 from link.encoding.bytes_field import data_of, message_of
-from link.encoding.chunks import chunks, chunks_of_pieces, rows_of_chunks, view
+from link.encoding.chunks import chunks, chunks_of_pieces, is_whole, rows_of_chunks, view
 from link.encoding.reading import Reading, reading, reading_values
 from link.errors import (
     ComineError,
@@ -260,7 +260,7 @@ class Session:
         Args:
             frm: The peer.
             kind: Type of every message of the stream.
-            limit: The most bytes that the stream may hold.
+            limit: The most bytes that the stream may hold; an empty message counts as one.
             check: As in `recv`, per message.
 
         Raises:
@@ -269,7 +269,7 @@ class Session:
         size, last = 0, False
         while not last:
             message, last, received = await self._take(frm, kind, reading(kind, check))
-            size += received
+            size += max(received, 1)
             if size > limit:
                 raise LimitExceeded(f"{frm} sent more than {limit} bytes of {kind.DESCRIPTOR.name}", party=frm)
             yield message
@@ -479,13 +479,17 @@ class Session:
     async def _pieces(
         self, frm: str, kind: type[Message], read: Reading, size: int
     ) -> AsyncIterator[bytes | memoryview]:
-        """The chunks of a bulk stream of exactly so many bytes."""
+        """The chunks of a bulk stream of exactly so many bytes.
+
+        All but the last one are whole: small ones would take many times their bytes, of memory while they wait, of
+        hashes of what is signed, and of what is passed on of these to others.
+        """
         taken, last = 0, False
         while not last:
             chunk, last, _ = await self._take(frm, kind, read)
-            if not chunk and not last:
-                raise MalformedMessage(f"{frm} sent an empty piece of {kind.DESCRIPTOR.name} data", party=frm)
             taken += len(chunk)
+            if not (last or is_whole(chunk)):
+                raise MalformedMessage(f"{frm} sent {kind.DESCRIPTOR.name} data in pieces of another size", party=frm)
             if taken > size:
                 raise MalformedMessage(f"{frm} sent more {kind.DESCRIPTOR.name} data than expected", party=frm)
             yield chunk

@@ -16,6 +16,11 @@ def view(values: NDArray[Any]) -> memoryview:
     return values.reshape(-1).view(np.uint8).data
 
 
+def is_whole(piece: bytes | memoryview) -> bool:
+    """Whether a piece has the size of all but the last one of an array."""
+    return len(piece) == CHUNK_BYTES
+
+
 def chunks(values: NDArray[Any]) -> Iterable[memoryview]:
     """The bytes of an array in pieces of `CHUNK_BYTES`, without a copy; at least one, perhaps empty."""
     whole = view(np.ascontiguousarray(values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,8 @@ from mining.limits import MAX_ITEM_BYTES
 
 PREFIX_BYTES: Final = 4  # bytes of a name's length
 _MOST: Final = 1 << 24  # names of a party
+
+Check = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,13 +79,16 @@ def dictionary_of(holders: Sequence[str], me: str, by_holder: Mapping[str, Seque
     return Dictionary(tuple(found), holder, places, own)
 
 
-async def open_names(session: Session, label: str, names: Sequence[str]) -> dict[str, list[str]]:
+async def open_names(
+    session: Session, label: str, names: Sequence[str], check: Check = lambda number: None
+) -> dict[str, list[str]]:
     """Every party opens a list of distinct names to all.
 
     Args:
         session: A lane of its own.
         label: Of the job's statement, for one value more than there are names.
         names: This party's.
+        check: As of `receive_names`.
 
     Returns:
         By party, in the order of the job.
@@ -93,7 +98,7 @@ async def open_names(session: Session, label: str, names: Sequence[str]) -> dict
         MalformedMessage: A peer's names are none.
     """
     await open_names_to(session, label, names, session.others)
-    theirs = await together(receive_names(session, label, peer) for peer in session.others)
+    theirs = await together(receive_names(session, label, peer, check) for peer in session.others)
     found = {**dict(zip(session.others, theirs, strict=True)), session.me: list(names)}
     return {party: found[party] for party in session.parties}
 
@@ -106,17 +111,27 @@ async def open_names_to(session: Session, label: str, names: Sequence[str], to: 
         await session.open(label, rows, to)
 
 
-async def receive_names(session: Session, label: str, peer: str) -> list[str]:
-    """The list that a peer opens; errors as of `open_names`."""
+async def receive_names(session: Session, label: str, peer: str, check: Check = lambda number: None) -> list[str]:
+    """The list that a peer opens; errors as of `open_names`.
+
+    Args:
+        session: As of `open_names`.
+        label: Likewise.
+        peer: Who opens it.
+        check: Raises where a peer announces more names than the caller takes, before any of them is read.
+    """
     shape = await session.receive_opened(peer, label, np.uint32, (1, 2))
     number, width = (int(each) for each in shape[0])
     if not number:
         return []
     if number > _MOST or not PREFIX_BYTES <= width <= PREFIX_BYTES + MAX_ITEM_BYTES:
         raise _malformed(peer, label)
-    rows = await session.receive_opened(peer, label, np.uint8, (number, width))
+    check(number)
+    names: list[str] = []
     try:
-        names = [_unpacked(row.tobytes()) for row in rows]
+        # What is announced may be more than any memory: rows are taken as they come.
+        async for rows in session.receive_opened_pieces(peer, label, number, width):
+            names += [_unpacked(row.tobytes()) for row in rows]
     except ValueError:
         raise _malformed(peer, label) from None
     if len(set(names)) != number:

@@ -99,12 +99,16 @@ async def _dealt(
     """The public dictionary of all parties' frequent items and, at one of the three, their columns in its order."""
     lane, parties, columns = session.lane("items"), session.parties, aligned.columns
     numbers = np.flatnonzero(columns.counts() >= min_count)
-    names = await open_names(lane, "items", [columns.items[number] for number in numbers])
+
+    def check(number: int) -> None:
+        if number > task.max_candidates:
+            raise too_many(1, task.max_candidates)
+
+    names = await open_names(lane, "items", [columns.items[number] for number in numbers], check)
     await compare_heard(
         lane.lane("compare"), {party: encode_labels(*of) for party, of in names.items()}, "the names of its items"
     )
-    if sum(map(len, names.values())) > task.max_candidates:
-        raise too_many(1, task.max_candidates)
+    check(sum(map(len, names.values())))
     _check_different(names)
     dictionary = dictionary_of(parties, session.me, names)
     if not dictionary.items:

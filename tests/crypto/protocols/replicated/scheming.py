@@ -181,16 +181,20 @@ def other_shares(seed: int, cheats: Collection[str]) -> Iterator[list[int]]:
         yield done
 
 
+COUNTED: Final = ("rows", "frequent", "supports")
+"""Labels of what is opened of counts, which is the same in every session; what else is opened is under its keys."""
+
+
 def opened_by_honest(
     frames: Collection[Frame], holders: Sequence[str], deviating: Collection[str]
 ) -> dict[tuple[str, str], bytes]:
-    """By lane and label, what honest holders of replicated shares have opened, where these are all components."""
+    """By lane and label, what honest holders have opened of counts, where these are all components."""
     parts: dict[tuple[str, str], dict[int, bytes]] = defaultdict(dict)
     for frame in frames:
         if frame.type != Opening.DESCRIPTOR.full_name or frame.sender not in holders or frame.sender in deviating:
             continue
         message, place = Opening.FromString(frame.body), holders.index(frame.sender)
-        if frame.receiver in holders:
+        if frame.receiver in holders and message.label in COUNTED:
             part = place if holders.index(frame.receiver) == (place + 1) % 3 else (place + 1) % 3
             parts[frame.lane, message.label][part] = message.values
     found = {}

@@ -335,9 +335,9 @@ def test_a_party_that_names_an_item_that_is_not_frequent_is_named(monkeypatch: p
 def test_an_item_of_another_party_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     job, real = attacked(3), verified.open_names
 
-    async def stolen(session: Session, label: str, names: Sequence[str]) -> Any:
+    async def stolen(session: Session, label: str, names: Sequence[str], *checks: Any) -> Any:
         mine = [name.replace("east", "north") for name in names] if session.me == "east" else names
-        return await real(session, label, mine)
+        return await real(session, label, mine, *checks)
 
     monkeypatch.setattr(verified, "open_names", stolen)
     ends = job.by(["east"], unaltered, 1)
