@@ -25,7 +25,7 @@ from tests.examples import ALL, in_turn
 NUMBER, THRESHOLD = 9, 40
 WORLDS = [Job([20] * 3, [[5] * NUMBER, [low] * NUMBER, [12 - low] * NUMBER], THRESHOLD, THREE) for low in (0, 12)]
 """North's numbers are the same, and no sum reaches the threshold."""
-RUNS = 400 if ALL else 24
+RUNS = 400 if ALL else 16
 
 
 class Plan(NamedTuple):
