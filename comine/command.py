@@ -167,6 +167,8 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(JobCancelled("interrupted"))
     except KeyboardInterrupt:
         return _failed(JobCancelled("interrupted"))
+    except UsageError as error:
+        return _failed(error, _called(arguments))
     except ComineError as error:
         return _failed(error)
     except MemoryError:
@@ -204,13 +206,24 @@ def _full(error: OSError) -> ResourceError:
     return ResourceError(f"the output cannot be written ({error.strerror}); free space or write elsewhere")
 
 
-def _failed(error: ComineError) -> int:
+def _called(arguments: Sequence[str]) -> str:
+    """The command that a command line calls, such as `comine job run`."""
+    path, command = "comine", application()
+    for word in arguments:
+        look_up = getattr(command, "get_command", None)  # of a group; a command has no others in it
+        if look_up is None or (command := look_up(None, word)) is None:
+            break
+        path += f" {word}"
+    return path
+
+
+def _failed(error: ComineError, path: str = "comine") -> int:
     if os.environ.get("COMINE_DEBUG") == "1":
         import traceback
 
         traceback.print_exception(error)
     if isinstance(error, UsageError):
-        _say(f"{error.message} ({error.code}; comine --help)")
+        _say(f"{error.message} ({error.code}; {path} --help)")
     else:
         _say(f"{error.message.removesuffix('.')} ({error.code}; comine explain {error.code})")
     return error.exit_code

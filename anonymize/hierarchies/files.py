@@ -33,7 +33,7 @@ def from_csv(path: Path, separator: str = ",", *, name: str | None = None, add_t
         ) from error
     if rows and len(rows) > 1 and all(len(row) == 1 for row in rows) and not add_top:
         raise InputDataError(
-            f'The hierarchy {path} has one column only with the separator "{separator}"; give its own one, '
+            f'The hierarchy {path} has one column only with the separator "{separator}"; name the file\'s own, '
             "or let a level * be added."
         )
     return Hierarchy.of(name or path.stem, rows, add_top=add_top)

@@ -72,5 +72,6 @@ def test_a_wrong_command_line_ends_with_its_code(comine: Comine) -> None:
     assert sentence == "comine: missing argument 'NAME' (E001; comine schema --help)"
     assert comine("simulat").err.endswith(" (E001; comine --help)\n")
     assert comine("job", "lst").err.endswith(" (E001; comine job --help)\n")
+    assert comine("explain", "E999").err.endswith(" (E001; comine explain --help)\n")  # said by the command itself
     group = comine("job")
     assert (group.code, "E001" in group.err, "Show how a job stands" in group.err) == (2, False, True)
