@@ -25,8 +25,11 @@ from link.errors import (
     IdentityError,
     LimitExceeded,
     MalformedMessage,
+    ProtocolViolation,
     UnexpectedMessage,
     from_reporter,
+    mentions_others,
+    told_by,
 )
 from link.executor import Executor
 from link.journal import Resumption
@@ -233,8 +236,8 @@ class SessionCore:
         if awaited is None or not isinstance(error, DeadlineExceeded):
             return error
         own = DeadlineExceeded(
-            f"{self.me} still waited for {awaited} when the job's deadline had passed at {peer}; check {awaited} or "
-            "allow more time",
+            f"{self.me} still waited for {awaited} when the job's deadline had passed at {peer}; check "
+            f"{' and '.join(sorted({awaited, peer}))}, or allow more time",
             party=awaited,
         )
         own.reporter = peer
@@ -399,8 +402,10 @@ def abort_of(error: ComineError, me: str) -> Abort:
 def ended_by(peer: str, me: str, parties: tuple[str, ...], body: bytes) -> ComineError:
     """The error with which a peer ends the job.
 
-    Of what arose at this party in its own data no peer can know before it has said so itself: a peer that says so is
-    at fault. One that was told so by another is not, and who made it up is not known here: such an error is nobody's.
+    It is that peer's word, and says so where it is about another: who lies can accuse anybody, and honest peers pass on
+    what they were told. So a broken rule has no party here; only who saw it names the accused. Of what arose at a
+    party in its own data no peer can know before that party has said so: a peer that says so first is at fault. One
+    that was told so by another is not, and who made it up is not known at the accused: such an error is nobody's.
 
     Args:
         peer: Who sent it.
@@ -417,10 +422,21 @@ def ended_by(peer: str, me: str, parties: tuple[str, ...], body: bytes) -> Comin
         return unread
     named = abort.party if not abort.party or abort.party in parties else peer
     error = from_reporter(abort.code, printable(abort.message), named, peer)
-    if error.party == me and not error.about_peers:
-        error.party = None if abort.relayed else peer
+    if error.party not in (None, peer) or mentions_others(error, peer, parties):
+        error = told_by(peer, error, _named(error, peer, me, relayed=abort.relayed))
     error.reporter = peer
     return error
+
+
+def _named(error: ComineError, peer: str, me: str, *, relayed: bool) -> str | None:
+    """Whom an error names here of which a peer's sentence names others."""
+    if error.party in (None, peer):
+        return error.party
+    if isinstance(error, ProtocolViolation) or (isinstance(error, DeadlineExceeded) and error.party == me):
+        return None
+    if error.about_peers or (relayed and error.party != me):
+        return error.party
+    return None if relayed else peer
 
 
 def printable(words: str) -> str:

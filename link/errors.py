@@ -34,6 +34,7 @@ No sentence that leaves a node, with a job or without, names a file, a folder or
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import ClassVar, Final, TypeVar
 
 
@@ -47,6 +48,8 @@ class ComineError(Exception):
     Attributes:
         about_peers: Whether errors of the class are about messages, peers, time and cancelling, never about the rows
             of the party at which they arise.
+        accuses: Whether the party of errors of the class is who broke a rule, not where they arose; without a party,
+            nobody knows who it was.
         shareable: Whether the sentence of this one may leave a party while a job has its rows; see `shareable`.
         reporter: The peer by whose word this party has it; None where it arose here. For this party's own logs: who may
             have lied, or passed on a lie.
@@ -62,6 +65,7 @@ class ComineError(Exception):
     code: ClassVar[str] = "E700"
     exit_code: ClassVar[int] = 70
     about_peers: ClassVar[bool] = False
+    accuses: ClassVar[bool] = False
 
     def __init__(self, message: str, *, party: str | None = None) -> None:
         super().__init__(message)
@@ -75,13 +79,13 @@ class ComineError(Exception):
         if self.party is not None or self.shareable:  # what is the same at all parties names none
             return self
         message = self.message if party in self.message else f"{party}: {self.message}"
-        named = type(self)(message, party=party)
+        named = type(self)(message, party=None if self.accuses else party)
         named.__cause__ = self
         return named
 
     def blamed(self, me: str) -> str:
-        """The party whose error this is where it ended a job at `me`; nobody's where it arises at all parties alike."""
-        return self.party or ("" if self.shareable else me)
+        """The party whose error this is where it ended a job at `me`; nobody's where all met it alike or none knows."""
+        return self.party or ("" if self.shareable or self.accuses else me)
 
 
 class UsageError(ComineError):
@@ -161,6 +165,7 @@ class ProtocolViolation(ComineError):
     code = "E400"
     exit_code = 40
     about_peers = True
+    accuses = True
 
 
 class UnexpectedMessage(ProtocolViolation):
@@ -185,6 +190,7 @@ class UndeclaredDisclosure(ProtocolViolation):
     """Something would leave this party that the job's statement does not declare."""
 
     code = "E404"
+    accuses = False
 
 
 class JobCancelled(ComineError):
@@ -231,14 +237,38 @@ def from_reporter(code: str, message: str, named: str, reporter: str) -> ComineE
     Args:
         code: Of the error.
         message: Its sentence.
-        named: The party that it is about; empty where it is nobody's, as only a wrong job or too much data can be.
+        named: The party that it is about; empty where it is nobody's, as only a wrong job, too much data or a broken
+            rule can be.
         reporter: Who reported it; all other faults are its own, and so is a report without a known code.
     """
     kind = BY_CODE.get(code)
     if kind is None:
         return MalformedMessage(f"{reporter} reports an error without a known code; check its version", party=reporter)
-    nobodys = issubclass(kind, ConfigurationError) and not (kind.about_peers or issubclass(kind, ResourceError))
+    nobodys = issubclass(kind, ProtocolViolation) or (
+        issubclass(kind, ConfigurationError) and not (kind.about_peers or issubclass(kind, ResourceError))
+    )
     return from_code(code, message or f"{reporter} gives no reason", party=named or (None if nobodys else reporter))
+
+
+def mentions_others(error: ComineError, reporter: str, parties: Iterable[str]) -> bool:
+    """Whether the sentence of an error that a party reports names another one of these."""
+    others = [re.escape(party) for party in parties if party != reporter]
+    pattern = rf"(?<![\w.-])({'|'.join(others)})(?![\w-])"
+    return bool(others) and re.search(pattern, error.message, re.IGNORECASE) is not None
+
+
+def told_by(reporter: str, error: ComineError, party: str | None) -> ComineError:
+    """An error as the word of who reports it: its sentence begins with that party, or names it before.
+
+    Args:
+        reporter: Who reported it.
+        error: As reported.
+        party: Whom it names from now on.
+    """
+    begins = re.match(rf"(\S+ and )?{re.escape(reporter)}[: ]", error.message) is not None
+    told = from_code(error.code, error.message if begins else f"{reporter} says: {error.message}", party=party)
+    told.reporter = error.reporter
+    return told
 
 
 _E = TypeVar("_E", bound=ComineError)

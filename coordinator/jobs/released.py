@@ -156,10 +156,14 @@ def _found(spec: JobSpec, source: str, packed: bytes, agreed: Release) -> Findin
 
 def _check_agreement(party: str, release: Release, agreed: Release, *, learns: bool) -> None:
     if release.session != agreed.session or len(release.session) != 32:
-        raise ProtocolViolation(f"{party} signed for another session than {agreed.party}", party=party)
+        raise ProtocolViolation(
+            f"{party} signed for another session than {agreed.party}; one of these two nodes deviates"
+        )
     if rows_of(release) != rows_of(agreed):
-        raise ProtocolViolation(f"{party} signed another number of rows than {agreed.party}", party=party)
+        raise ProtocolViolation(
+            f"{party} signed another number of rows than {agreed.party}; one of these two nodes deviates"
+        )
     if release.strategy != agreed.strategy:
-        raise ProtocolViolation(f"{party} signed another strategy than {agreed.party}", party=party)
+        raise ProtocolViolation(f"{party} signed another strategy than {agreed.party}; one of these two nodes deviates")
     if learns and release.result_digest != agreed.result_digest:
-        raise ProtocolViolation(f"{party} signed another result than {agreed.party}; do not use either", party=party)
+        raise ProtocolViolation(f"{party} signed another result than {agreed.party}; do not use either")

@@ -61,4 +61,4 @@ def test_parties_that_sign_different_sizes(mode: str, name: str) -> None:
     released = {"north": signed(party="north", **{name: 7}), "south": signed(party="south", **{name: 8})}
     with fails("E400") as caught:
         assemble(job(mode), bytes(32), None, released, None)
-    assert caught.value.party == "south"
+    assert caught.value.party is None  # either may have signed what is wrong

@@ -35,7 +35,9 @@ FIXED = {
     "E103": "south lacks disk space or memory for this job; the log of south has the reason",
     "E700": "south met a fault of its own; the log of south has the details",
 }
-ABOUT_OTHERS = {"E102", "E200", "E201", "E301", "E400", "E401", "E402", "E403", "E404", "E500", "E501", "E600"}
+ACCUSING = {"E400", "E401", "E402", "E403"}
+VIOLATIONS = ACCUSING | {"E404"}
+ABOUT_OTHERS = {"E102", "E200", "E201", "E301", "E500", "E501", "E600"} | VIOLATIONS
 
 
 def marked() -> set[tuple[str, str]]:
@@ -165,6 +167,7 @@ def test_sentences_leave_a_node_through_few_doors() -> None:
 
 # -- errors of nobody --------------------------------------------------------------------------------------------------
 NOBODYS = {"E100", "E101", "E104"}  # classes of what may be wrong for all parties alike
+PARTIES = ("north", "south", "east")
 
 
 @pytest.mark.parametrize("code", sorted(BY_CODE))
@@ -174,15 +177,16 @@ def test_what_all_parties_meet_alike_has_no_party_wherever_it_is_told(code: str)
     for told in (joint.at("north"), placeless(joint, "north"), outward(joint, "north")):
         assert (told.message, told.party, told.blamed("north")) == (joint.message, None, "")
     own = BY_CODE[code]("37 rows")
-    assert own.blamed("north") == "north"
-    assert own.at("north").party == "north"
+    assert own.at("north").message == "north: 37 rows"
+    assert own.blamed("north") == ("" if code in ACCUSING else "north")
+    assert own.at("north").party == (None if code in ACCUSING else "north")
 
 
 @pytest.mark.parametrize("code", sorted(BY_CODE))
 def test_only_what_can_be_nobodys_is_taken_for_it(code: str) -> None:
     """A peer that ends a job without a party's name ends it in its own, unless the error can be of that kind."""
     came = ended_by("south", "north", ("north", "south", "east"), Abort(code=code, message="x").SerializeToString())
-    assert came.party == (None if code in NOBODYS else "south")
+    assert came.party == (None if code in NOBODYS | VIOLATIONS else "south")
     assert from_reporter(code, "x", "", "south").party == came.party
     assert from_reporter(code, "x", "east", "south").party == "east"
 
@@ -202,18 +206,42 @@ def test_an_error_without_a_sentence_gets_one() -> None:
 def test_no_peer_can_say_that_a_partys_own_data_ended_a_job(code: str) -> None:
     """Such ends count against the coordinator: a peer that invents them would use up what it may ask."""
     body = Abort(code=code, message="north cannot take part", party="north").SerializeToString()
-    came = ended_by("south", "north", ("north", "south", "east"), body)
-    assert came.party == ("north" if code in ABOUT_OTHERS else "south")
-    assert ended_by("south", "east", ("north", "south", "east"), body).party == "north"
+    came = ended_by("south", "north", PARTIES, body)
+    about_time = code == "E600"  # it keeps others waiting, or they say so
+    assert came.party == (None if code in VIOLATIONS or about_time else "north" if code in ABOUT_OTHERS else "south")
+    elsewhere = ended_by("south", "east", PARTIES, body)
+    assert elsewhere.party == (None if code in VIOLATIONS else "north" if code in ABOUT_OTHERS else "south")
+    assert came.message == elsewhere.message == "south says: north cannot take part"
 
 
 @pytest.mark.parametrize("code", sorted(BY_CODE))
 def test_who_passes_a_lie_on_is_not_taken_for_the_liar(code: str) -> None:
-    """The word of a third may be here before the liar's own: who made it up is then not known."""
-    parties = ("north", "south", "east")
+    """The word of a third may be here before the liar's own, and says whose word that is."""
     lie = Abort(code=code, message="north cannot take part", party="north").SerializeToString()
-    heard = ended_by("east", "south", parties, lie)
+    heard = ended_by("east", "south", PARTIES, lie)
+    named = None if code in VIOLATIONS | {"E600"} else "north" if code in ABOUT_OTHERS else "east"
     for told in (heard, placeless(heard, "south"), outward(heard, "south")):
-        came = ended_by("south", "north", parties, abort_of(told, "south").SerializeToString())
-        assert (came.party, came.reporter) == ("north" if code in ABOUT_OTHERS else None, "south")
-        assert came.blamed("north") == ("north" if code in ABOUT_OTHERS else "")
+        came = ended_by("south", "north", PARTIES, abort_of(told, "south").SerializeToString())
+        assert (came.party, came.reporter) == (named, "south")
+        assert came.blamed("north") == (named or "")
+        assert came.message == "south says: east says: north cannot take part"
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_who_is_said_to_have_passed_on_what_nobody_said_names_nobody(code: str) -> None:
+    """A liar may claim to have it from another."""
+    lie = Abort(code=code, message="north cannot take part", party="north", relayed=True).SerializeToString()
+    came = ended_by("south", "north", PARTIES, lie)
+    assert came.party == ("north" if code in ABOUT_OTHERS - VIOLATIONS - {"E600"} else None)
+    assert came.message == "south says: north cannot take part"
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_a_sentence_that_names_another_is_its_reporters_word_whatever_its_code_and_party(code: str) -> None:
+    for party in ("", "elsewhere"):
+        lie = Abort(code=code, message="the shares of NORTH are forged", party=party).SerializeToString()
+        came = ended_by("south", "east", PARTIES, lie)
+        assert came.party in (None, "south")
+        assert came.party or came.message == "south says: the shares of NORTH are forged"
+    for words in ("south: north is at fault", "north and south contradict each other", "south has seen north"):
+        assert ended_by("south", "east", PARTIES, Abort(code=code, message=words).SerializeToString()).message == words

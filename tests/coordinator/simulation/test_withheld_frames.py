@@ -43,7 +43,7 @@ def test_a_party_that_is_kept_waiting_is_not_named_alone(cheat: str, peer: str, 
     ends = run_still(run_job(job(**VERIFIED), DATA, InlineExecutor(), wrap=wrap))
     failures = [Failure(party, end) for party, end in ends.items() if isinstance(end, BaseException)]
     assert len(failures) == len(DATA)
-    error = root_cause(failures)
+    error = root_cause(failures, DATA)
     assert isinstance(error, DeadlineExceeded)
     assert error.party in (None, cheat)
     assert cheat in error.message

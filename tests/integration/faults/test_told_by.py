@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from coordinator.jobs.runner import run_job
 from jobs.loading import job_of
-from link.errors import BY_CODE, ComineError, OverLimit, shareable
+from link.errors import BY_CODE, ComineError, OverLimit, ProtocolViolation, shareable
 from party.jobs.execution import take_part as honest
-from tests.party.nodes import DATA, Nodes, running, weekly
+from tests.party.nodes import DATA, Nodes, brief, running, weekly
 
 LIAR = "east"
 PARTIES = tuple(DATA)
@@ -63,6 +64,38 @@ def test_each_node_keeps_who_told_it_that_a_job_is_over(
                 assert heard[name] in set(PARTIES) - {name}
                 assert first(name, heard) == LIAR
                 assert f'"told_by": "{heard[name]}"' in nodes.logs[name].getvalue()
+
+    asyncio.run(test())
+
+
+def test_an_accusation_is_told_as_its_accusers_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """East accuses south: no other node says so in its own name, and the coordinator names both."""
+    words = "south has dealt a count that is above its number of rows"
+
+    async def take_part(room: Any, *rest: Any) -> Any:
+        if room.identity.name != LIAR:
+            return await honest(room, *rest)
+        await asyncio.sleep(0.2)
+        raise ProtocolViolation(f"{words}; its node must be checked", party="south")
+
+    monkeypatch.setattr("party.jobs.session_host.take_part", take_part)
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            _, told = await nodes.run(weekly())
+            assert {event.error_code for event in told.values()} == {"E400"}
+            for name in set(PARTIES) - {LIAR}:
+                assert f"{LIAR} says: {words}" in told[name].error_message
+                assert told[name].error_party == ""
+                (end,) = entries(nodes, name, "ended")
+                assert (end["error_party"], end["told_by"] is None) == (None, False)
+            with pytest.raises(ProtocolViolation) as caught:
+                await run_job(brief(), nodes.authority.issue("analyst", "coordinator"), nodes.addresses)
+            assert caught.value.party is None
+            assert caught.value.message == (
+                f"{LIAR} says: {words}; {LIAR} or south deviates, so compare the logs of both, and what evidence they "
+                "keep"
+            )
 
     asyncio.run(test())
 
