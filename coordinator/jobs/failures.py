@@ -99,10 +99,10 @@ def _judged(
     alone = [party for party in parties if odds[party] >= set(parties) - {party}]
     if len(alone) == 1 and len(parties) > 2:
         return told_by(*accusations[alone[0]], alone[0])
-    sentence = told_by(reporter, error, None).message.removesuffix("; its node must be checked")
     return from_code(
         error.code,
-        f"{sentence}; {reporter} or {error.party} deviates, so compare the logs of both, and what evidence they keep",
+        f"{reporter} or {error.party} deviates, so compare the logs of both, and what evidence they keep: "
+        f"{told_by(reporter, error, None).message}",
     )
 
 

@@ -86,8 +86,8 @@ def test_of_accuser_and_accused_neither_is_named_alone() -> None:
         error = root_cause(order, PARTIES[:3])
         assert told(error) == (ProtocolViolation, None)
         assert str(error) == (
-            "east says: north has sent another share; east or north deviates, so compare the logs of both, and what "
-            "evidence they keep"
+            "east or north deviates, so compare the logs of both, and what evidence they keep: "
+            "east says: north has sent another share; its node must be checked"
         )
 
 

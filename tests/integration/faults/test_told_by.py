@@ -93,8 +93,8 @@ def test_an_accusation_is_told_as_its_accusers_word(tmp_path: Path, monkeypatch:
                 await run_job(brief(), nodes.authority.issue("analyst", "coordinator"), nodes.addresses)
             assert caught.value.party is None
             assert caught.value.message == (
-                f"{LIAR} says: {words}; {LIAR} or south deviates, so compare the logs of both, and what evidence they "
-                "keep"
+                f"{LIAR} or south deviates, so compare the logs of both, and what evidence they keep: "
+                f"{LIAR} says: {words}; its node must be checked"
             )
 
     asyncio.run(test())
