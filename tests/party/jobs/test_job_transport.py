@@ -91,13 +91,13 @@ def test_who_passes_an_end_on_is_not_blamed_for_it() -> None:
         hub = Hub()
         north, south, east = (JobTransport(hub.endpoint(name), JOB, name, PARTIES) for name in PARTIES)
         await east.abort(InputDataError("south cannot read its dataset", party="south"), ("north",))
-        with fails("E101", party="south") as heard:
+        with fails("E101", party="east") as heard:
             await north.before_session(asyncio.Event().wait())
         await north.abort(heard.value, ("south",))
         await east.abort(InputDataError("south cannot read its dataset", party="south"), ("south",))
         with fails("E101") as passed_on:
             await south.before_session(asyncio.Event().wait())
-        assert (passed_on.value.party, passed_on.value.reporter) == (None, "north")
+        assert (passed_on.value.party, passed_on.value.reporter) == ("east", "north")
 
     asyncio.run(test())
 
