@@ -91,6 +91,7 @@ def verify(
     for gap in document.gaps:
         note(gap)
     if not document.good:
-        note(f"{len(document.findings)} findings")
+        n_found = len(document.findings)
+        note(f"{n_found} finding{'' if n_found == 1 else 's'}")
         raise typer.Exit(ProtocolViolation.exit_code)
     note("all that was compared agrees")

@@ -80,7 +80,7 @@ def lines(path: Path) -> list[str]:
     """
     if not path.exists():
         raise InputDataError(f"there is no file {path}; name one with one value a line")
-    text = read_text(path).decode("utf-8")
+    text = read_text(path, other=False).decode("utf-8")
     if not text:
         raise InputDataError(f"{path} is empty; it needs one value a line")
     found = text.removesuffix("\n").split("\n")

@@ -86,6 +86,9 @@ def test_each_finding_is_a_line(comine: Comine, world: World, tmp_path: Path):
     assert lines[0].startswith(f"{copy}, line 4 (entry 3): the line was changed")
     assert lines[1].startswith(f"{copy}.head: there is no head")
     assert ran.err.endswith(f"{len(lines)} findings\n")
+    alone = tmp_path / "alone.log"  # without its head
+    shutil.copy(world.log("north"), alone)
+    assert comine("audit", "verify", alone, "--ca", world.folder / "ca.crt").err.endswith("\n1 finding\n")
     ran = comine("audit", "verify", copy, "--ca", world.folder / "ca.crt", "--json")
     assert ran.code == 40
     contents = json.loads(ran.out)

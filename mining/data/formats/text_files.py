@@ -35,7 +35,7 @@ def existing(path: Path) -> Path:
     return path
 
 
-def read_text(path: Path, *, quotes: bool = False) -> bytes:
+def read_text(path: Path, *, quotes: bool = False, other: bool = True) -> bytes:
     """The bytes of a text file, decompressed, checked to be UTF-8 and without a byte order mark.
 
     Where no line feed is in them, carriage returns end lines, as programs for old Macs write them, and become line
@@ -44,6 +44,7 @@ def read_text(path: Path, *, quotes: bool = False) -> bytes:
     Args:
         path: The file.
         quotes: Whether a cell in quotes may hold a carriage return, which stays as it is.
+        other: Whether its reader takes other encodings, too, once they are named.
 
     Raises:
         InputDataError: The file is missing, unreadable, damaged or not UTF-8 text.
@@ -53,7 +54,7 @@ def read_text(path: Path, *, quotes: bool = False) -> bytes:
         text.write(begin)
         shutil.copyfileobj(stream, text, AT_ONCE)
     data = text.getvalue()
-    _check(data, path, 0)
+    _check(data, path, 0, other=other)
     return _with_line_feeds(data, quotes=quotes)
 
 
@@ -104,16 +105,17 @@ def _end_of_piece(data: bytes, *, quotes: bool) -> int:
     return end
 
 
-def _check(data: bytes, path: Path, lines: int) -> None:
+def _check(data: bytes, path: Path, lines: int, *, other: bool = True) -> None:
     """Refuses what is no UTF-8 text, behind so many lines."""
     if not lines and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputDataError(f'{path} is UTF-16 text; save it as UTF-8, or write encoding = "utf-16".')
+        named = ', or write encoding = "utf-16"'
+        raise InputDataError(f"{path} is UTF-16 text; save it as UTF-8{named if other else ''}.")
     fault = _first_fault(data)
     if fault >= 0:
         line = lines + data.count(b"\n", 0, fault) + 1
+        named = ', or name its encoding, as in encoding = "windows-1252" (on a command line, --encoding windows-1252)'
         raise InputDataError(
-            f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it, or name its encoding, as "
-            'in encoding = "windows-1252" (on a command line, --encoding windows-1252).'
+            f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it{named if other else ''}."
         )
     zero = data.find(b"\0")
     if zero >= 0:

@@ -181,7 +181,7 @@ def test_wrong_options_exit_as_documented(
     [
         (b"", None, "values.txt is empty"),
         (b"one\none\n", None, "the same value"),
-        (b"one\ntwo\n\xff\n", None, "line 3"),
+        (b"one\ntwo\n\xff\n", None, "line 3 holds a byte that is not; re-encode it (E101"),  # no option takes others
         (b"one\nthree\n", b"one\ntwo\n", "line 2 of values.txt holds 'three', which is not in the domain"),
         (b"one\n\n", b"one\ntwo\n", "⟨empty⟩"),
         (b"one\n", b"one\n", "between 2 and"),
