@@ -107,9 +107,8 @@ def _end_of_piece(data: bytes, *, quotes: bool) -> int:
 
 def _check(data: bytes, path: Path, lines: int, *, other: bool = True) -> None:
     """Refuses what is no UTF-8 text, behind so many lines."""
-    if not lines and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        named = ', or write encoding = "utf-16"'
-        raise InputDataError(f"{path} is UTF-16 text; save it as UTF-8{named if other else ''}.")
+    if other and not lines and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputDataError(f'{path} is UTF-16 text; save it as UTF-8, or write encoding = "utf-16".')
     fault = _first_fault(data)
     if fault >= 0:
         line = lines + data.count(b"\n", 0, fault) + 1
