@@ -372,7 +372,7 @@ class SessionCore:
             overheard.append(Shown(arrived.type, arrived.last, arrived.round, arrived.body))
         if arrived.type != kind.DESCRIPTOR.full_name:
             raise UnexpectedMessage(
-                f"{frm} sent {arrived.type.rpartition('.')[2]} where {kind.DESCRIPTOR.name} was expected",
+                f"{frm} sent {printable(arrived.type.rpartition('.')[2])} where {kind.DESCRIPTOR.name} was expected",
                 party=frm,
             )
         return arrived

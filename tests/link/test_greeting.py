@@ -248,6 +248,21 @@ def test_frames_that_end_the_session(change, error):
     run(main())
 
 
+def test_a_type_that_floods_a_terminal_is_told_in_short():
+    async def main():
+        played = _Played()
+        session = await played.begin()
+        waiting = asyncio.create_task(session.recv("b", Note))
+        await asyncio.sleep(0)
+        played.receive(_Played.frame(session, lane="", type="\x1b[2J" + "x" * (1 << 20)))
+        with pytest.raises(UnexpectedMessage) as ended:
+            await waiting
+        assert len(ended.value.message) < 2_000
+        assert ended.value.message.isprintable()
+
+    run(main())
+
+
 def test_a_reason_to_abort_is_made_printable_and_short():
     async def main():
         played = _Played()
