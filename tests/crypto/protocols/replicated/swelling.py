@@ -17,6 +17,7 @@ from protos.v1.link_pb2 import Frame
 
 WAYS: Final = ("longer", "most", "repeated", "by the byte", "endless", "empty pieces")
 _ROOM: Final = 1 << 10  # for tags and lengths
+_MOST_PIECES: Final = 20_000  # whose frames take some megabytes at the sender itself, which is in this process, too
 
 
 def _longer(message: Message, field: FieldDescriptor, value: Any) -> None:
@@ -55,7 +56,8 @@ def swollen(way: str, frame: Frame) -> list[Frame]:
         return [frame]
     octets = getattr(message, data)
     if way == "by the byte":
-        pieces = [octets[place : place + 1] for place in range(len(octets))]
+        few = range(min(len(octets), _MOST_PIECES))
+        pieces = [*(octets[place : place + 1] for place in few), octets[len(few) :]]
     else:
         pieces = [octets if way == "endless" else b""] * 1_000 + [octets]
     found = []
