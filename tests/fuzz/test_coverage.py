@@ -123,6 +123,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.services.frequency.export:collection_json",
         "party.jobs.endings.tables:ReleasedTables.read",
         "party.jobs.queue_note:noted",
+        "party.policy.joint_result:columns_taken",
         "party.policy.joint_result:other_columns",
         "party.node.settings:_digest",
         "party.peers:_coordinator",
