@@ -236,8 +236,8 @@ class SessionCore:
         if awaited is None or not isinstance(error, DeadlineExceeded):
             return error
         own = DeadlineExceeded(
-            f"{self.me} still waited for {awaited} when the job's deadline had passed at {peer}; check "
-            f"{' and '.join(sorted({awaited, peer}))}, or allow more time",
+            f"{self.me} still waited for {awaited} when the job's deadline had passed at {peer}; "
+            f"{_kept_waiting(awaited)}",
             party=awaited,
         )
         own.reporter = peer
@@ -319,7 +319,7 @@ class SessionCore:
         except TimeoutError:
             raise DeadlineExceeded(
                 f"{self.me} could not send {kind.DESCRIPTOR.name} to {to} before the job's deadline of "
-                f"{self.deadline_s:g} s had passed; check {to} or allow more time",
+                f"{self.deadline_s:g} s had passed; {_kept_waiting(to)}",
                 party=to,
             ) from None
 
@@ -362,7 +362,7 @@ class SessionCore:
             except TimeoutError:
                 raise DeadlineExceeded(
                     f"{self.me} waited for {kind.DESCRIPTOR.name} of {frm} until the job's deadline of "
-                    f"{self.deadline_s:g} s had passed; check {frm} or allow more time",
+                    f"{self.deadline_s:g} s had passed; {_kept_waiting(frm)}",
                     party=frm,
                 ) from None
             finally:
@@ -442,6 +442,11 @@ def _named(error: ComineError, peer: str, me: str, *, relayed: bool) -> str | No
 def printable(words: str) -> str:
     """A peer's words, fit for a terminal and not too long."""
     return "".join(c if c.isprintable() else " " for c in words[:MAX_REASON])
+
+
+def _kept_waiting(peer: str) -> str:
+    """What to do where a peer was late: who waits for another sends nothing meanwhile, so it need not be at fault."""
+    return f"{peer} may have been kept waiting itself, so check all nodes of the job, or allow more time"
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -23,7 +23,8 @@ SENTENCES: Final = (
     "{0} and {1} contradict each other on opened bits; one of these two nodes deviates",
     "{0} cannot take part in this job with its data; the log of {0} has the reason",
     "{1} says: {0} has sent another share",
-    "{0} waited for Opening of {1} until the job's deadline of 60 s had passed; check {1} or allow more time",
+    "{0} waited for Opening of {1} until the job's deadline of 60 s had passed; {1} may have been kept waiting itself, "
+    "so check all nodes of the job, or allow more time",
     "the job was cancelled at {0}",
     "somebody is at fault",
     "",
