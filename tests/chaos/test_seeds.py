@@ -27,6 +27,7 @@ ONCE_FAILED: Final = {
     71027: "a clock that was set far forward made the other parties' certificates look expired, and them guilty",
     51502: "who had drawn noise and then got an older state folder drew it again; others refused, and nobody was named",
     50590: "a node that had run over older files got still older ones and was held to know what it did meanwhile",
+    51486: "upkeep told that a disk was full, and that was taken for a fault of the node",
 }
 REPEATED: Final = FIRST_SEED + HALF - 1
 """Which comes in another process, too, and there first."""

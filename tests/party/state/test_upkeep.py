@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from link.errors import ComineError
 from party.config import PartyConfig
 from party.policy.judge import FAILED_S, Judge
 from party.services.anonymization.releases import Releases
+from party.state import upkeep as module
 from party.state.ledger import Ledger
 from party.state.store import Store
 from party.state.upkeep import Upkeep
@@ -55,3 +59,36 @@ def test_failures_count_for_a_day_however_soon_jobs_are_forgotten(
                 judge.decide(job(), "analyst")
         else:
             judge.decide(job(), "analyst")
+
+
+def test_what_cannot_be_written_is_told_once_and_done_at_a_later_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "north.toml").write_text(party_toml("north"))
+    config = PartyConfig.load(tmp_path / "north.toml")
+    jobs = [record(number, state=FAILED, dataset="baskets", started=0.1 * number, ended=1.0) for number in (1, 2, 3)]
+    told: list[tuple[str, str]] = []
+
+    async def test(store: Store) -> None:
+        looked = asyncio.Event()
+
+        def failed(event: str, *, error: ComineError) -> None:
+            told.append((event, error.code))
+            store.connection.execute("PRAGMA query_only = OFF")
+
+        log: Any = SimpleNamespace(error=failed)
+        audit: Any = SimpleNamespace(mark=lambda: loop.call_soon_threadsafe(looked.set))  # comes last
+        loop = asyncio.get_running_loop()
+        upkeep = Upkeep(config, store, audit, lambda: None, log, now=lambda: 100 * NOW)
+        store.connection.execute("PRAGMA query_only = ON")
+        upkeep.start()
+        await asyncio.wait_for(looked.wait(), 20)
+        await upkeep.stop()
+
+    monkeypatch.setattr(module, "EVERY_S", 0.001)
+    with contextlib.closing(Store.open(tmp_path / "node.db")) as store:
+        for each in jobs:
+            store.add(replace(each, data_digest=b"rows", n_rows=5))
+        asyncio.run(test(store))
+        assert [store.get(each.job_id) is None for each in jobs] == [False, True, False]
+    assert told == [("upkeep failed", "E103")]
