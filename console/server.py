@@ -15,7 +15,8 @@ import uvicorn
 from console.app import application
 from console.connections import Connection
 from console.site import Site
-from link.errors import ConfigurationError, ResourceError
+from link.errors import ResourceError
+from link.pki.tls_files import load_pair
 
 AT_ONCE: Final = 200  # connections; whoever comes then is told to come later
 MOST_HEAD: Final = 16_384  # bytes
@@ -55,13 +56,9 @@ def running(site: Site) -> Iterator[str]:
             ssl_certfile=site.settings.certificate,
             ssl_keyfile=site.settings.key,
         )
-        try:
-            config.load()
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigurationError(
-                f"the certificate of the console cannot be used ({error.strerror or error}); see [console] certificate "
-                "and key"
-            ) from None
+        if (certificate := site.settings.certificate) is not None and (key := site.settings.key) is not None:
+            load_pair(ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), certificate, key, "[console]")
+        config.load()
         server = uvicorn.Server(config)
         threads = [threading.Thread(target=lambda: asyncio.run(server.serve([bound])), name="console")]
         if site.prepare is not None:

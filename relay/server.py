@@ -21,6 +21,7 @@ from crypto.primitives.randomness import Randomness
 from link.errors import ComineError, ConfigurationError, MalformedMessage, ResourceError
 from link.logs.lines import LogLines
 from link.logs.structured import LibraryLines, Log
+from link.pki.tls_files import load_pair
 from link.relay.handshake import HANDSHAKE_S, MOST_BYTES, NONCE_BYTES, VERSION, read
 from link.runtime.exposition import Exposition
 from link.runtime.service_manager import ServiceManager
@@ -137,8 +138,8 @@ class Relay:
             raise ConfigurationError("[metrics] cannot change while the relay runs; start it again for that")
         _tls(config)  # before anything has changed: a certificate and a key that do not fit each other
         gone = self._members.renew(config)
-        if self._tls is not None and own.certificate is not None:
-            self._tls.load_cert_chain(own.certificate, own.key)
+        if self._tls is not None and own.certificate is not None and own.key is not None:
+            load_pair(self._tls, own.certificate, own.key, "[relay]")
         if self._door is not None:
             self._door.most = config.limits.strangers
         self._config = config
@@ -364,14 +365,8 @@ def _door(host: str, port: int) -> Door:
 
 def _tls(config: RelayConfig) -> ssl.SSLContext | None:
     own = config.relay
-    if own.certificate is None:
+    if own.certificate is None or own.key is None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(own.certificate, own.key)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{own.certificate} and {own.key} are not a certificate and its key that can be read "
-            f"({error.strerror or error.args[0]}); check [relay] certificate and key"
-        ) from None
+    load_pair(context, own.certificate, own.key, "[relay]")
     return context

@@ -159,9 +159,14 @@ def _tls(relay: RelayAddress, identity: Identity) -> ssl.SSLContext:
     try:
         written = 0 if relay.ca is None else relay.ca.stat().st_mtime_ns
         return _trusting(relay.ca, written, identity.trust.ca_pem)
+    except ssl.SSLError:  # an OSError, too, whose words are those of a library
+        raise ConfigurationError(
+            f"{relay.ca}, with the authority of {relay}, is not a certificate in PEM form; copy the authority's ca.crt "
+            "there, or correct [relay] ca of the federation file"
+        ) from None
     except OSError as error:
         raise ConfigurationError(
-            f"{relay.ca}, with the authority of {relay}, cannot be read ({error.strerror or error.args[0]}); check "
+            f"{relay.ca}, with the authority of {relay}, cannot be read ({error.strerror}); check "
             "[relay] ca of the federation file"
         ) from None
 

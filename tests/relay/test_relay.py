@@ -224,6 +224,16 @@ def test_a_relay_whose_certificate_is_not_good_gets_nothing(tmp_path: Path) -> N
     served(tmp_path, test)
 
 
+def test_a_file_of_a_relays_authority_that_is_none_is_named(tmp_path: Path) -> None:
+    async def test(w: World) -> None:
+        (tmp_path / "authority.crt").write_text("no certificate")
+        for file in ("authority.crt", "none.crt"):
+            with fails("E100"):
+                await call(w.member("north"), replace(w.address, ca=tmp_path / file), LISTEN)
+
+    served(tmp_path, test)
+
+
 def test_the_federations_own_authority_is_good_for_a_relay(tmp_path: Path) -> None:
     async def test(w: World) -> None:
         await call(w.member("north"), replace(w.address, ca=None), LISTEN)
