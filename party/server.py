@@ -79,7 +79,7 @@ from party.services.queries.service import AnonymizationService
 from party.services.shuffler.service import SERVICE as SHUFFLER_SERVICE
 from party.services.shuffler.service import ShufflerService
 from party.state.audit_count import AuditCount
-from party.state.database import KEEP, locked
+from party.state.database import locked
 from party.state.journals import Journals
 from party.state.kept_notices import KeptNotices
 from party.state.ledger import Ledger
@@ -92,6 +92,7 @@ from party.state.recovery.heads import hold
 from party.state.recovery.history import note, reconcile
 from party.state.recovery.seen_entries import SeenEntries
 from party.state.reloads import Reloads
+from party.state.state_folder import StateFolder, writable
 from party.state.store import Store
 from party.state.upkeep import Upkeep
 from protos.v1 import anonymization_pb2_grpc, control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc
@@ -149,13 +150,15 @@ class Node:
         self._reloading = asyncio.Lock()
         self._executor = FairThreads()
         self.link = NodeLink(identity, federation.addresses, patience_s=patience_s)
-        state = _writable(config.party.state_dir)
+        self._folder = StateFolder(config.party.state_dir)
+        state = self._folder.path
         self._lock: int | None = locked(state / FILE)  # before anything there is read, which may mend what is torn
         self.sources = Sources(
             config.dataset, self._executor, config.withheld, state / BLOCKS, config.party.memory_share
         )
         with contextlib.ExitStack() as undo:
             undo.callback(self.unlock)
+            undo.callback(self._folder.withdraw)
             self._open(config, federation, identity, state, undo)
             undo.pop_all()
         self.server: Serving | None = None
@@ -217,9 +220,9 @@ class Node:
                 sources=self.sources,
                 link=self.link,
                 executor=self._executor,
-                results=_writable(state / RESULTS),
-                tables=ReleasedTables(_writable(state / "released")),
-                alignments=Alignments(_writable(state / ALIGNMENTS)),
+                results=writable(state / RESULTS),
+                tables=ReleasedTables(writable(state / "released")),
+                alignments=Alignments(writable(state / ALIGNMENTS)),
                 limits=JobLimits.of(config),
                 notices=self.notices,
                 metrics=self.metrics,
@@ -406,6 +409,8 @@ class Node:
         self.shuffler.close()
         self.anonymization.close()
         self.audit.close()
+        if self.server is None:
+            self._folder.withdraw()
         self.unlock()
 
     def unlock(self) -> None:
@@ -483,15 +488,3 @@ async def serve(path: Path) -> None:
                 await node.stop()
         finally:
             lines.finish()
-
-
-def _writable(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(13, "Permission denied")
-    except OSError as error:
-        raise ResourceError(
-            f"the state folder {folder} cannot be written ({error.strerror}); see to its disk and owner, and {KEEP}"
-        ) from None
-    return folder

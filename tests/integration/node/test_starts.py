@@ -99,17 +99,33 @@ def start_node(path: Path) -> None:
     asyncio.run(test())
 
 
-def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("there", [False, True])
+def test_a_port_in_use_is_one_sentence_and_leaves_no_new_folder(tmp_path: Path, there: bool) -> None:
     async def test() -> None:
         async with running(tmp_path):
+            if there:
+                (tmp_path / "state/twin").mkdir()
             twin = tmp_path / "twin.toml"
             twin.write_text((tmp_path / "north.toml").read_text().replace("state/north", "state/twin"))
             node = Node(PartyConfig.load(twin), open_log("north", io.StringIO()))
             with fails("E103"):
                 await node.start()
             await node.stop()
+            assert (tmp_path / "state/twin").exists() == there  # one that was there may hold what counts
+            assert (tmp_path / "state/north/audit.log").exists()
 
     asyncio.run(test())
+
+
+def test_a_node_that_cannot_be_made_leaves_no_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise ResourceError("there is no room")
+
+    write_federation(tmp_path, DATA)
+    monkeypatch.setattr("party.server.Releases.open", full)
+    with pytest.raises(ResourceError, match="no room"):
+        start_node(tmp_path / "north.toml")
+    assert not (tmp_path / "state/north").exists()
 
 
 def test_a_state_folder_is_for_one_node(tmp_path: Path) -> None:
