@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import datetime as dt
 import hashlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from link.errors import ComineError, InternalError, ResourceError
+from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
 from link.relay.address import RelayAddress
 from link.relay.calling import NotConnected, Unreached, call
@@ -38,6 +41,20 @@ class _Way(NamedTuple):
     address: str
 
 
+class _Socket(NamedTuple):
+    """Where gRPC dials a way.
+
+    Attributes:
+        path: Of the socket.
+        server: Takes its connections.
+        ends: The holder's certificate; nobody can be called with it afterwards.
+    """
+
+    path: str
+    server: asyncio.Server
+    ends: dt.datetime
+
+
 class Gateway:
     """The sockets of a process; use `local_address`.
 
@@ -48,8 +65,8 @@ class Gateway:
     def __init__(self) -> None:
         self.process = os.getpid()
         self.troubles: dict[tuple[str, str], ComineError] = {}
-        self._sockets: dict[_Way, str] = {}
-        self._servers: list[asyncio.Server] = []
+        self._sockets: dict[_Way, _Socket] = {}
+        self._numbers = itertools.count()
         self._carried: set[asyncio.Task[None]] = set()
         self._folder = Path(tempfile.mkdtemp(prefix="comine-"))  # 0700
         atexit.register(self._remove)
@@ -62,10 +79,11 @@ class Gateway:
         holder = hashlib.sha256(identity.certificate_pem + identity.trust.ca_pem).digest()
         way = _Way(holder, peer, address)
         if way not in self._sockets:
-            path = str(self._folder / f"{len(self._sockets)}")
+            self._close_ended()
+            path = str(self._folder / f"{next(self._numbers)}")
             listening = asyncio.run_coroutine_threadsafe(self._listen(path, identity, way, relay), self._loop)
             try:
-                listening.result(START_S)
+                server = listening.result(START_S)
             except OSError as error:
                 raise ResourceError(
                     f"no socket can be made in {self._folder} ({error.strerror}); set TMPDIR to a folder with a short "
@@ -73,10 +91,20 @@ class Gateway:
                 ) from None
             except TimeoutError:
                 raise InternalError("the thread that connects to relays does not answer") from None
-            self._sockets[way] = path
-        return self._sockets[way]
+            ends = read_certificate(identity.certificate_pem).not_valid_after_utc
+            self._sockets[way] = _Socket(path, server, ends)
+        return self._sockets[way].path
 
-    async def _listen(self, path: str, identity: Identity, way: _Way, relay: RelayAddress) -> None:
+    def _close_ended(self) -> None:
+        """Closes the sockets of certificates that have ended: a node renews its own as long as it runs."""
+        now = dt.datetime.now(dt.UTC)
+        for way, each in tuple(self._sockets.items()):
+            if each.ends < now:
+                del self._sockets[way]
+                self._loop.call_soon_threadsafe(each.server.close)
+                Path(each.path).unlink(missing_ok=True)
+
+    async def _listen(self, path: str, identity: Identity, way: _Way, relay: RelayAddress) -> asyncio.Server:
         async def come(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
@@ -86,7 +114,7 @@ class Gateway:
             finally:
                 self._carried.discard(task)
 
-        self._servers.append(await asyncio.start_unix_server(come, path, limit=CHUNK_BYTES))
+        return await asyncio.start_unix_server(come, path, limit=CHUNK_BYTES)
 
     async def _carry(
         self,

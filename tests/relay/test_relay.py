@@ -21,6 +21,7 @@ import relay.members
 import relay.server
 from link.pki.authority import Authority, write_identity
 from link.pki.certificates import read_certificate
+from link.pki.identity import Identity
 from link.relay.address import RelayAddress, shown
 from link.relay.calling import RelayFault, call
 from link.relay.gateway import local_address
@@ -178,6 +179,24 @@ def test_a_party_that_does_not_take_a_connection_is_named_and_not_the_relay_that
         with fails("E200", party="north"):
             raise silent("north", w.address.text)
         writer.close()
+
+    served(tmp_path, test)
+
+
+def test_the_socket_of_a_certificate_that_has_ended_is_closed_once_another_dials(tmp_path: Path) -> None:
+    async def test(w: World) -> None:
+        def dialled(identity: Identity) -> Path:
+            return Path(local_address(identity, "north", w.address.text).removeprefix("unix:"))
+
+        ended, good = w.authority.issue("hub", "coordinator", valid_days=-1), w.member("hub", "coordinator")
+        before, now = dialled(ended), dialled(good)
+        assert (before.exists(), now.exists()) == (False, True)
+        another = dialled(w.member("other", "coordinator"))
+        assert dialled(good) == now
+        assert len({before, now, another}) == 3
+        for path in (now, another):
+            _, writer = await asyncio.open_unix_connection(path)
+            writer.close()
 
     served(tmp_path, test)
 
