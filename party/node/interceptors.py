@@ -29,6 +29,7 @@ from link.errors import (
     PolicyDenied,
     ProtocolViolation,
     ResourceError,
+    UnexpectedMessage,
     UsageError,
     placeless,
 )
@@ -46,6 +47,9 @@ HELD_BYTES: Final = 16 << 20  # of one member's single requests
 REQUEST_S: Final = 60.0  # for one of these to arrive
 MAX_DETAILS: Final = 1000  # characters; a status travels in headers, which are limited
 
+_LOOKS: Final = frozenset(
+    {"Watch"}
+)  # which only asks: that there is no such job is an answer, as of one refused elsewhere
 _PLURAL: Final[Mapping[Role, str]] = {"coordinator": "coordinators", "client": "clients", "party": "parties"}
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -292,7 +296,9 @@ class Gate(grpc.aio.ServerInterceptor):
             code = OK
         except ComineError as error:
             code = error.code
-            self._log.warning("call refused", call=call, **_named(caller, end), error=error)
+            looked = call in _LOOKS and type(error) is UnexpectedMessage
+            log = self._log.info if looked else self._log.warning
+            log("call refused", call=call, **_named(caller, end), error=error)
             await self._abort(context, error)
         except grpc.aio.AbortError:
             raise

@@ -172,6 +172,9 @@ def test_another_coordinator_cannot_see_a_job(tmp_path: Path) -> None:
             rival = nodes.client(nodes.authority.issue("rival", "coordinator"))
             for call in (rival.start(job_id, []), rival.watch(job_id), rival.result(job_id)):
                 assert "no such job of rival" in (await refused(call)).sentence
+            log = [json.loads(line) for line in nodes.logs["north"].getvalue().splitlines()]
+            levels = {line["call"]: line["level"] for line in log if line["event"] == "call refused"}
+            assert levels == {"Start": "warning", "Watch": "info", "Result": "warning"}  # who watches only asks
             await rival.cancel(job_id)  # as if there were none
             async for event in nodes.clients["north"].stub.Watch(control.WatchRequest(job_id=job_id)):
                 assert event.state == control.APPROVED
