@@ -9,6 +9,7 @@ from typing import Any, Final
 from jobs.results.destination import MANIFEST
 from jobs.spec.toml import read_toml
 from link.errors import ConfigurationError, UsageError
+from link.pki.certificates import may_issue, read_certificate
 from link.pki.trust import Trust
 
 LOG_NAME: Final = "audit.log"  # in a party's state_dir
@@ -91,12 +92,19 @@ def trust_in(ca: Path | None, crl: Path | None) -> Trust:
 
     Raises:
         UsageError: No authority is given.
-        ConfigurationError: A file cannot be read.
+        ConfigurationError: A file cannot be read, or the first is no authority's certificate.
         IdentityError: The list is not this authority's.
     """
     if ca is None:
         raise UsageError("give the authority's certificate with --ca ca.crt, or the party.toml file of a party")
     try:
-        return Trust.load(ca.read_bytes(), ca, crl)
+        pem = ca.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{ca} cannot be read ({error.strerror}); give the authority's ca.crt") from None
+    try:
+        issues = may_issue(read_certificate(pem))
+    except ValueError:
+        issues = False
+    if not issues:  # else all who have signed would be found to have lied
+        raise ConfigurationError(f"{ca} is not the certificate of an authority; give the authority's ca.crt")
+    return Trust.load(pem, ca, crl)

@@ -92,6 +92,14 @@ def read_revocations(pem: bytes) -> x509.CertificateRevocationList:
     return found
 
 
+def may_issue(certificate: x509.Certificate) -> bool:
+    """Whether a certificate is that of an authority."""
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False
+
+
 def has_issued(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
     """Whether an authority has signed a certificate."""
     try:

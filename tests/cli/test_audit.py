@@ -169,3 +169,13 @@ def test_evidence(comine: Comine, tmp_path: Path):
     assert ran.code == 40
     jsonschema.validate(contents, json.loads(published("audit-verification")))
     assert [each["convicts"] for each in contents["evidence"]] == [True, False]
+
+
+@pytest.mark.parametrize("content", [b"", b"no certificate", AUTHORITY.issue("north").certificate_pem])
+def test_nobody_is_found_to_have_lied_where_the_authority_is_none(comine: Comine, tmp_path: Path, content: bytes):
+    evidence, wrong = tmp_path / "evidence.json", tmp_path / "wrong.crt"
+    evidence.write_text(file_of("two dealings"))
+    wrong.write_bytes(content)
+    ran = comine("audit", "verify", evidence, "--ca", wrong)
+    assert (ran.code, ran.out) == (10, "")
+    assert f"{wrong} is not the certificate of an authority; give the authority's ca.crt" in ran.err
