@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import Callable
 from functools import lru_cache
@@ -18,6 +19,7 @@ from link.files.printable import one_line
 from link.pki.identity import Identity
 from link.relay.address import RelayAddress
 from link.relay.handshake import HANDSHAKE_S, MOST_BYTES, NONCE_BYTES, VERSION, Action, hello, read
+from link.relay.proxies import proxy_to
 from protos.v1.relay_pb2 import RelayAnswer, RelayChallenge, RelayDial, RelayListen, RelayReason, RelayRefusal
 
 PING_S: Final = 10.0  # on a connection on which a party listens; those with traffic are tried by gRPC inside
@@ -55,7 +57,7 @@ async def call(
     Raises:
         RelayFault: The relay cannot be reached, or refuses.
         IdentityError: It does not believe the certificate, or has another name.
-        ConfigurationError: The file with the relay's authorities cannot be read.
+        ConfigurationError: The file with the relay's authorities cannot be read, or the proxy before it not used.
     """
     try:
         async with asyncio.timeout(HANDSHAKE_S):
@@ -140,19 +142,28 @@ def refused(refusal: RelayRefusal, relay: RelayAddress, identity: Identity, to: 
 
 
 async def _connected(identity: Identity, relay: RelayAddress, ping_s: float | None) -> ClientConnection:
-    return await connect(
-        f"wss://{relay.place}/",
-        ssl=_tls(relay, identity),
-        compression=None,
-        user_agent_header=None,
-        open_timeout=HANDSHAKE_S,
-        ping_interval=ping_s,
-        ping_timeout=ping_s,
-        close_timeout=1,
-        max_size=MOST_BYTES,
-        max_queue=QUEUE,
-        write_limit=WRITE_BYTES,
-    )
+    proxy = proxy_to(relay)
+    try:
+        return await connect(
+            f"wss://{relay.place}/",
+            ssl=_tls(relay, identity),
+            proxy=None if proxy is None else proxy.url,
+            compression=None,
+            user_agent_header=None,
+            open_timeout=HANDSHAKE_S,
+            ping_interval=ping_s,
+            ping_timeout=ping_s,
+            close_timeout=1,
+            max_size=MOST_BYTES,
+            max_queue=QUEUE,
+            write_limit=WRITE_BYTES,
+        )
+    except (ConnectionRefusedError, socket.gaierror) as error:
+        if proxy is None:
+            raise
+        raise Unreached(  # only the proxy is dialled from here
+            f"{relay} cannot be reached by the proxy {proxy.place} that https_proxy names: {_reason(error)}"
+        ) from None
 
 
 def _tls(relay: RelayAddress, identity: Identity) -> ssl.SSLContext:

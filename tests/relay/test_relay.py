@@ -23,7 +23,7 @@ from link.pki.authority import Authority, write_identity
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
 from link.relay.address import RelayAddress, shown
-from link.relay.calling import RelayFault, call
+from link.relay.calling import RelayFault, call, look
 from link.relay.gateway import local_address
 from link.relay.handshake import MOST_BYTES, TOKEN_BYTES, hello, read, read_incoming
 from link.transports.grpc_errors import silent
@@ -66,6 +66,40 @@ def test_bytes_pass_both_ways(tmp_path: Path) -> None:
             with pytest.raises(ConnectionClosed):
                 await accepted.recv()
             await listening.close()
+
+    served(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("proxy", "code"),
+    [
+        ("http://ann:secret@127.0.0.1:{free}", "E200"),
+        ("socks5://ann:secret@127.0.0.1:1", "E100"),
+        ("secret", "E100"),
+        ("http://ann:secret@[", "E100"),
+        ("http://ann:secret@proxy.example:99999", "E100"),
+    ],
+)
+def test_a_proxy_that_is_not_reached_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str, code: str
+) -> None:
+    async def test(w: World) -> None:
+        monkeypatch.setenv("https_proxy", proxy.format(free=free_ports(1)[0]))
+        monkeypatch.setenv("no_proxy", "")
+        with fails(code) as caught:
+            await look(w.member("south"), w.address)
+        assert "secret" not in str(caught.value)
+        monkeypatch.setenv("no_proxy", NAME)
+        await look(w.member("south"), w.address)
+
+    served(tmp_path, test)
+
+
+def test_other_proxies_than_https_proxy_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(w: World) -> None:
+        monkeypatch.setenv("socks_proxy", "socks5://127.0.0.1:1")
+        monkeypatch.setenv("no_proxy", "")
+        await look(w.member("south"), w.address)
 
     served(tmp_path, test)
 
