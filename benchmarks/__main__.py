@@ -89,7 +89,9 @@ def main() -> None:
         metavar="N",
         help=f"of sections 'large', 'cardinality' and '…-at-size'; {' and '.join(map(str, ROWS))} by default",
     )
-    parser.add_argument("--minutes", type=float, metavar="M", help="of section 'soak'; 20 by default")
+    parser.add_argument(
+        "--minutes", type=float, metavar="M", help="of section 'soak'; 30 by default, a third of it warm-up"
+    )
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name] or list(SECTIONS)
     for name in names:

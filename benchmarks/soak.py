@@ -133,7 +133,7 @@ class Course:
 
 def run(settings: Settings) -> list[Table]:
     """Small jobs of several kinds in turn, failures among them."""
-    minutes = settings.minutes or (1.0 if settings.quick else 20.0)
+    minutes = settings.minutes or (1.0 if settings.quick else 30.0)  # the last twenty are looked at
     settings.tell(f"a federation at work for {minutes:g} minutes")
     with tempfile.TemporaryDirectory(prefix="comine-soak-") as name:
         federation = _prepared(Path(name))
