@@ -109,4 +109,4 @@ def small_jobs() -> dict[str, SmallJob]:
 
 def share(name: str) -> int:
     """How often seeds draw a job, beside the others: the less often, the longer it takes to compute."""
-    return 1 if name in _LONG else 2 if name in _MIDDLING else 3
+    return 1 if name in _LONG else 3 if name in _MIDDLING else 6
