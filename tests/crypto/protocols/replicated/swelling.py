@@ -50,7 +50,7 @@ def swollen(way: str, frame: Frame) -> list[Frame]:
     if way in _CHANGES:
         for field, value in message.ListFields():
             _CHANGES[way](message, field, value)
-        return [_with(frame, message, frame.last)]
+        return [_with(frame, message, last=frame.last)]
     data = next((field.name for field, value in message.ListFields() if isinstance(value, bytes)), None)
     if data is None or not frame.last:
         return [frame]
@@ -61,13 +61,13 @@ def swollen(way: str, frame: Frame) -> list[Frame]:
     else:
         pieces = [octets if way == "endless" else b""] * 1_000 + [octets]
     found = []
-    for place, piece in enumerate(pieces):
-        setattr(message, data, piece)
-        found.append(_with(frame, message, place == len(pieces) - 1))
-    return found
+    for piece in pieces[:-1]:
+        found.append(_with(frame, type(message)(**{data: piece}), last=False))
+    setattr(message, data, pieces[-1])
+    return [*found, _with(frame, message, last=True)]
 
 
-def _with(frame: Frame, message: Message, last: bool) -> Frame:
+def _with(frame: Frame, message: Message, *, last: bool) -> Frame:
     changed = Frame()
     changed.CopyFrom(frame)
     changed.body, changed.last = message.SerializeToString(deterministic=True), last
