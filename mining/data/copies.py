@@ -86,7 +86,7 @@ def files_of(source: str, options: SourceOptions) -> list[StoredFile]:
     if os.path.isdir(source):
         raise InputDataError(f"{source} is a folder without Parquet files; name a file, or a pattern such as *.csv.")
     what = "that the store names" if scheme_of(source) else f"that {source} names" if is_pattern(source) else source
-    raise InputDataError(f"There is no file {what}; check the path in the dataset's source.")
+    raise InputDataError(f"there is no file {what}; check the path in the dataset's source.")
 
 
 def state_of(source: str, options: SourceOptions) -> State:
@@ -182,7 +182,7 @@ def _prepared(file: StoredFile, source: str, options: SourceOptions, wanted: Wan
         with _store_of(source).opened(file, source, options) as stream:
             number = _write(raw, iter(lambda: stream.read(_AT_ONCE), b""))
         if file.size and number != file.size:
-            raise InputDataError("A file of the source has another length than its store says; run it again.")
+            raise InputDataError("a file of the source has another length than its store says; run it again.")
     if is_workbook(file.place):
         if wanted.format == "basket":
             raise ConfigurationError('a sheet of a workbook is read with format = "csv", "long" or "wide"')

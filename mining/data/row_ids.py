@@ -163,7 +163,7 @@ def check_has_ids(columns: Sequence[str]) -> None:
     """
     if not columns:
         raise InputDataError(
-            "The dataset has no column of ids, by which rows are found at all parties; name it by id in the "
+            "the dataset has no column of ids, by which rows are found at all parties; name it by id in the "
             "dataset's section."
         )
 

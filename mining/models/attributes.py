@@ -253,7 +253,7 @@ def check_column(names: Sequence[str], attribute: Attribute) -> None:
         InputDataError: It does not.
     """
     if attribute.name not in names:
-        raise InputDataError(f'The dataset has no column "{attribute.name}", which the job names; check the spelling.')
+        raise InputDataError(f'the dataset has no column "{attribute.name}", which the job names; check the spelling.')
 
 
 def check_outside(attribute: Attribute, outside: int) -> None:

@@ -166,7 +166,7 @@ MISTAKES = [
         [*SIMULATE[:-1], "east=eest.dat"],
         nothing,
         10,
-        "There is no file eest.dat; check the path",
+        "there is no file eest.dat; check the path",
     ),
     Mistake("a folder in place of a file", [*SIMULATE[:-1], "east=pki"], nothing, 10, "pki is a folder; name a file"),
     Mistake(

@@ -200,7 +200,7 @@ def test_what_cannot_be_read_says_what_it_looks_like(tmp_path: Path) -> None:
     assert 'it looks like separator = ";", id = "receipt", item = "article"' in found.problem
     missing = dataset(tmp_path / "data", "x")
     (tmp_path / "data").unlink()
-    assert "There is no file" in check_dataset(missing).problem
+    assert "there is no file" in check_dataset(missing).problem
 
 
 def test_a_column_of_a_wide_table_is_an_item_and_not_named(tmp_path: Path) -> None:

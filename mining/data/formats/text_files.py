@@ -31,7 +31,7 @@ def existing(path: Path) -> Path:
     if os.path.isdir(path):  # which no name makes fail
         raise InputDataError(f"{path} is a folder; name a file.")
     if not os.path.exists(path):
-        raise InputDataError(f"There is no file {path}; check the path in the dataset's source.")
+        raise InputDataError(f"there is no file {path}; check the path in the dataset's source.")
     return path
 
 

@@ -177,7 +177,7 @@ def _way(host: str, port: int, path: str | None) -> socket.socket:
 
 
 def _closed(why: str) -> InputDataError:
-    return InputDataError(f"The MySQL source cannot be opened: {why}.")
+    return InputDataError(f"the MySQL source cannot be opened: {why}.")
 
 
 def _encryption(place: str, given: dict[str, str]) -> dict[str, Any]:

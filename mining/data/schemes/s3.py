@@ -96,5 +96,5 @@ def _told() -> Iterator[None]:
         reason = str(error)
         said = next((words for signs, words in _REFUSALS if any(sign in reason for sign in signs)), None)
         raise InputDataError(
-            f"The S3 source cannot be read: {said or 'check bucket, key, region and credentials'}."
+            f"the S3 source cannot be read: {said or 'check bucket, key, region and credentials'}."
         ) from None

@@ -109,7 +109,7 @@ class DatabaseFile(DatabaseScheme):
         """
         path = self.path(source)
         if not os.path.isfile(path):  # which no name makes fail
-            raise InputDataError(f"There is no database file {path}; check the path in the dataset's source.")
+            raise InputDataError(f"there is no database file {path}; check the path in the dataset's source.")
         return path
 
     def where(self, source: str) -> str:

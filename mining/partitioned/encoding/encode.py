@@ -129,7 +129,7 @@ def origin_of(source: TransactionSource | TableSource, withheld: Sequence[str]) 
         try:
             stamp += Stamp.of(source.path)
         except (OSError, ValueError):
-            raise InputDataError(f"There is no file {source.place}; check the path in the dataset's source.") from None
+            raise InputDataError(f"there is no file {source.place}; check the path in the dataset's source.") from None
     return hashlib.sha256(json.dumps(stamp).encode()).hexdigest()
 
 

@@ -155,7 +155,7 @@ class Files:
             found.append((name, status.st_size, status.st_mtime_ns, rows))
         if not found:
             raise InputDataError(
-                f"The workers of the cluster find no file {self.pattern}; give a path that all of them can read."
+                f"the workers of the cluster find no file {self.pattern}; give a path that all of them can read."
             )
         yield (0, 0, to_bytes(found), b"")
 
@@ -210,7 +210,7 @@ class ReadLists:
         ids = batch.column(0)
         textual = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
         if batch.num_columns > 1 and (ids.null_count or (textual and pc.any(pc.equal(ids, "")).as_py())):
-            raise InputDataError("The query: rows have empty ids; every row needs one.")
+            raise InputDataError("the query: rows have empty ids; every row needs one.")
         return batch.column(batch.num_columns - 1)
 
 

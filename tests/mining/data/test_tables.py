@@ -75,7 +75,7 @@ def test_options_fit_the_format(tmp_path: Path) -> None:
     assert "needs a query that returns the columns of the table" in refused("sqlite:///x.db", "sql")
     assert "A query is only for" in refused(path, "csv", query="select 1")
     assert "must be one ASCII character" in refused(path, "csv", separator="::")
-    assert "There is no file" in refused(tmp_path / "none.csv")
+    assert "there is no file" in refused(tmp_path / "none.csv")
     assert "cannot be read as a Parquet file" in refused(path, "parquet")
 
 
