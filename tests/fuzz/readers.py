@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,7 @@ from link.pki.identity import Identity
 from link.pki.issued import show
 from link.pki.requests import make_request, read_request
 from link.pki.signing import judge, sign
+from link.pki.tls_files import load_pair
 from link.pki.trust import Trust
 from mining.data.loading import load_table, load_transactions
 from mining.data.source_format import guess_format
@@ -147,6 +149,13 @@ def _identity(changed: str) -> Callable[[Path], object]:
         return found
 
     return read
+
+
+def _shown(path: Path) -> None:
+    """Has a server show a certificate; its key is fuzzed as that of an identity."""
+    key = path.parent / "shown.key"
+    key.write_bytes(SHOWN.key_pem)
+    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), path, key, "[relay]")
 
 
 def _signed(path: Path) -> object:
@@ -320,6 +329,8 @@ def _console_secret(path: Path) -> object:
     return client_secret(OidcSection.model_validate({**settings, "client_secret_file": path}))
 
 
+SHOWN = AUTHORITY.issue("north")
+
 READERS: dict[str, Reader] = {
     "job": Reader(texts(JOB, PRIVATE, MODEL), load_job, "job.toml"),
     "composed-job": Reader(texts(JOB, PRIVATE, MODEL), lambda path: read_job(path.read_text(errors="replace"))),
@@ -334,6 +345,7 @@ READERS: dict[str, Reader] = {
     "certificate": Reader(certificate_pems, _identity("north.crt"), pem=True),
     "authority": Reader(certificate_pems, _identity("ca.crt"), pem=True),
     "key": Reader(key_pems, _identity("north.key"), pem=True),
+    "shown-certificate": Reader(lambda folder: [SHOWN.certificate_pem], _shown, pem=True),
     "pki-certificate": Reader(certificate_pems, _pki("ca.crt"), pem=True),
     "pki-key": Reader(key_pems, _pki("ca.key"), pem=True),
     "pki-list": Reader(revocation_lists, _pki("ca.crl"), pem=True),

@@ -106,6 +106,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.init_files:render_party",
     ),
     JUDGED: (
+        "link.relay.gateway:Gateway.socket",
         "party.console.jobs:_report",
         "party.console.policy_change:_alone",
         "party.console.policy_change:_put_back",
@@ -150,6 +151,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "link.pki.certificates:read_key",
         "link.pki.identity:_private_key",
     ),
+    "files shown-certificate": ("link.pki.tls_files:_read", "link.pki.tls_files:load_pair"),
     "files pki-certificate": (
         "link.pki.authority:Authority.has_issued",
         "link.pki.authority:Authority.read",
