@@ -479,11 +479,7 @@ class Session:
     async def _pieces(
         self, frm: str, kind: type[Message], read: Reading, size: int
     ) -> AsyncIterator[bytes | memoryview]:
-        """The chunks of a bulk stream of exactly so many bytes.
-
-        All but the last one are whole: small ones would take many times their bytes, of memory while they wait, of
-        hashes of what is signed, and of what is passed on of these to others.
-        """
+        """The chunks of a stream of exactly so many bytes, whole but the last: small ones cost more than bytes."""
         taken, last = 0, False
         while not last:
             chunk, last, _ = await self._take(frm, kind, read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -81,6 +81,22 @@ class Campaign:
                 assert values == stated[key], key
         begun = done or (alter is plan and plan.altered)
         return "never" if not begun else "caught" if caught else "right" if ends.results else "waits"
+
+
+def noticed(ends: Ends, deviating: Parties, codes: Collection[str]) -> bool:
+    """Whether somebody noticed; errors name who deviates or nobody, and evidence convicts nobody else.
+
+    Args:
+        ends: Of a run.
+        deviating: Who deviates in it.
+        codes: That an error may have.
+    """
+    for error in ends.errors.values():
+        assert error.code in codes, error
+        assert error.party is None or error.party in deviating, error
+    for found in ends.evidence.values():
+        assert all(words.origin.sender in deviating for each in found for words in each.words)
+    return bool(ends.errors)
 
 
 @cache
